@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kina_runtime.h: the C ABI of compiled tensor programs, version 1.0-rc. */
+#ifndef KINA_RUNTIME_H
+#define KINA_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dlpack/dlpack.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KINA_API __attribute__((visibility("default")))
+
+/* ==== types ==== */
+
+/* Handles: pointers to types that are never completed; the value is a 64-bit name, never an address. NULL is no handle. */
+typedef struct KinaStreamHandle   *KinaStream;
+typedef struct KinaScopeHandle    *KinaScope;
+typedef struct KinaResourceHandle *KinaResource;
+typedef struct KinaWeakHandle     *KinaWeak;
+typedef struct KinaPeerHandle     *KinaPeer;
+
+typedef uint32_t KinaDtype;
+typedef int32_t KinaStatus, KinaCategory, KinaNativeDomain, KinaFeature, KinaLogLevel, KinaAccess, KinaOverlap,
+                KinaUnaryOp, KinaBinaryOp, KinaReduceOp, KinaCompute, KinaGrowth, KinaLogFormat, KinaLogEvent;
+
+enum { KINA_SUCCESS = 0, KINA_ERROR_OUT_OF_MEMORY = 1, KINA_ERROR_DEVICE = 2, KINA_ERROR_INVALID_SHAPE = 3, KINA_ERROR_DLPACK = 4,
+       KINA_ERROR_KERNEL_LAUNCH = 5, KINA_ERROR_INTERNAL = 6, KINA_ERROR_INVALID_ARGUMENT = 7, KINA_ERROR_INVALID_HANDLE = 8,
+       KINA_ERROR_INVALID_DTYPE = 9, KINA_ERROR_DEVICE_MISMATCH = 10, KINA_ERROR_UNSUPPORTED = 11, KINA_ERROR_OVERLAP = 12,
+       KINA_ERROR_READ_ONLY = 13, KINA_ERROR_FAILED_INPUT = 14, KINA_ERROR_INDEX_OUT_OF_RANGE = 15, KINA_ERROR_BUSY = 16,
+       KINA_ERROR_VERSION = 17, KINA_ERROR_DEVICE_LOST = 18, KINA_ERROR_VENDOR_LIBRARY = 19 };
+enum { KINA_CATEGORY_NONE = 0, KINA_CATEGORY_CALLER = 1, KINA_CATEGORY_RESOURCE = 2, KINA_CATEGORY_DEVICE = 3,
+       KINA_CATEGORY_UNSUPPORTED = 4, KINA_CATEGORY_INTERNAL = 5 };
+enum { KINA_NATIVE_NONE = 0, KINA_NATIVE_CUDA_RUNTIME = 1, KINA_NATIVE_CUDA_DRIVER = 2, KINA_NATIVE_CUBLAS = 3, KINA_NATIVE_CUDNN = 4 };
+enum { KINA_FEATURE_CORE = 1, KINA_FEATURE_DLPACK = 2, KINA_FEATURE_CUDA = 3, KINA_FEATURE_SIM = 4, KINA_FEATURE_PEER = 5,
+       KINA_FEATURE_CAPTURE = 6, KINA_FEATURE_FLOAT8 = 7 };
+enum { KINA_LOG_OFF = 0, KINA_LOG_ERROR = 1, KINA_LOG_WARNING = 2, KINA_LOG_INFO = 3, KINA_LOG_DEBUG = 4, KINA_LOG_TRACE = 5 };
+enum { KINA_ACCESS_READ = 1, KINA_ACCESS_WRITE = 2, KINA_ACCESS_READ_WRITE = 3 };
+enum { KINA_OVERLAP_DISJOINT = 0, KINA_OVERLAP_SAME = 1, KINA_OVERLAP_PARTIAL = 2 };
+enum { KINA_COMPUTE_STRICT = 0, KINA_COMPUTE_TF32 = 1 };
+enum { KINA_GROWTH_GEOMETRIC = 0, KINA_GROWTH_FIXED = 1, KINA_GROWTH_NONE = 2 };
+enum { KINA_LOG_FORMAT_TEXT = 0, KINA_LOG_FORMAT_JSON_LINES = 1 };
+enum { KINA_LOG_EVENT_ALLOCATE = 1, KINA_LOG_EVENT_DEALLOCATE = 2 };
+enum { KINA_FLAG_OWNED = 0x1, KINA_FLAG_VIEW = 0x2, KINA_FLAG_IMPORTED = 0x4, KINA_FLAG_BORROWED = 0x8, KINA_FLAG_READ_ONLY = 0x10, KINA_FLAG_PEER = 0x20 };
+enum { KINA_POOL_OPPORTUNISTIC = 0x1, KINA_POOL_LAZY = 0x2 };            /* KinaPoolParams.flags */
+enum { KINA_CUDA_ASYNC_OPPORTUNISTIC = 0x1 };                            /* KinaCudaAsyncParams.flags */
+enum { KINA_LOGGING_FRAMES = 0x1 };                                      /* KinaLoggingParams.flags */
+enum { KINA_DLPACK_COPY = 0x1, KINA_DLPACK_READ_ONLY = 0x2 };            /* KinaDlpackParams.flags */
+enum { KINA_REDUCE_KEEPDIMS = 0x10000 };
+enum {
+    KINA_DTYPE_BOOL = 0x00010806, KINA_DTYPE_U8 = 0x00010801, KINA_DTYPE_I8 = 0x00010800,
+    KINA_DTYPE_U16 = 0x00011001, KINA_DTYPE_I16 = 0x00011000, KINA_DTYPE_U32 = 0x00012001,
+    KINA_DTYPE_I32 = 0x00012000, KINA_DTYPE_U64 = 0x00014001, KINA_DTYPE_I64 = 0x00014000,
+    KINA_DTYPE_F8E4M3FN = 0x0001080A, KINA_DTYPE_F8E5M2 = 0x0001080C, KINA_DTYPE_F16 = 0x00011002,
+    KINA_DTYPE_BF16 = 0x00011004, KINA_DTYPE_F32 = 0x00012002, KINA_DTYPE_F64 = 0x00014002,
+    KINA_DTYPE_C64 = 0x00014005, KINA_DTYPE_C128 = 0x00018005
+};
+enum {
+    KINA_UNARY_NEG = 0x100, KINA_UNARY_ABS = 0x101, KINA_UNARY_SIGN = 0x102, KINA_UNARY_EXP = 0x103,
+    KINA_UNARY_EXPM1 = 0x104, KINA_UNARY_EXP2 = 0x105, KINA_UNARY_LOG = 0x106, KINA_UNARY_LOG1P = 0x107,
+    KINA_UNARY_LOG2 = 0x108, KINA_UNARY_SQRT = 0x109, KINA_UNARY_RSQRT = 0x10A, KINA_UNARY_RECIPROCAL = 0x10B,
+    KINA_UNARY_SQUARE = 0x10C, KINA_UNARY_SIN = 0x10D, KINA_UNARY_COS = 0x10E, KINA_UNARY_TAN = 0x10F,
+    KINA_UNARY_ASIN = 0x110, KINA_UNARY_ACOS = 0x111, KINA_UNARY_ATAN = 0x112, KINA_UNARY_SINH = 0x113,
+    KINA_UNARY_COSH = 0x114, KINA_UNARY_TANH = 0x115, KINA_UNARY_ERF = 0x116, KINA_UNARY_SIGMOID = 0x117,
+    KINA_UNARY_RELU = 0x118, KINA_UNARY_GELU = 0x119, KINA_UNARY_GELU_TANH = 0x11A, KINA_UNARY_SILU = 0x11B,
+    KINA_UNARY_FLOOR = 0x11C, KINA_UNARY_CEIL = 0x11D, KINA_UNARY_ROUND = 0x11E, KINA_UNARY_TRUNC = 0x11F,
+    KINA_UNARY_LOGICAL_NOT = 0x120, KINA_UNARY_BITWISE_NOT = 0x121, KINA_UNARY_ISNAN = 0x122,
+    KINA_UNARY_ISINF = 0x123, KINA_UNARY_ISFINITE = 0x124
+};
+enum {
+    KINA_BINARY_ADD = 0x200, KINA_BINARY_SUB = 0x201, KINA_BINARY_MUL = 0x202, KINA_BINARY_DIV = 0x203,
+    KINA_BINARY_FLOOR_DIV = 0x204, KINA_BINARY_MOD = 0x205, KINA_BINARY_POW = 0x206, KINA_BINARY_MAXIMUM = 0x207,
+    KINA_BINARY_MINIMUM = 0x208, KINA_BINARY_ATAN2 = 0x209, KINA_BINARY_LOGICAL_AND = 0x20A,
+    KINA_BINARY_LOGICAL_OR = 0x20B, KINA_BINARY_LOGICAL_XOR = 0x20C, KINA_BINARY_BITWISE_AND = 0x20D,
+    KINA_BINARY_BITWISE_OR = 0x20E, KINA_BINARY_BITWISE_XOR = 0x20F, KINA_BINARY_SHIFT_LEFT = 0x210,
+    KINA_BINARY_SHIFT_RIGHT = 0x211, KINA_BINARY_EQUAL = 0x240, KINA_BINARY_NOT_EQUAL = 0x241,
+    KINA_BINARY_LESS = 0x242, KINA_BINARY_LESS_EQUAL = 0x243, KINA_BINARY_GREATER = 0x244,
+    KINA_BINARY_GREATER_EQUAL = 0x245
+};
+enum {
+    KINA_REDUCE_SUM = 0x300, KINA_REDUCE_MEAN = 0x301, KINA_REDUCE_PROD = 0x302, KINA_REDUCE_MAX = 0x303,
+    KINA_REDUCE_MIN = 0x304, KINA_REDUCE_ARGMAX = 0x305, KINA_REDUCE_ARGMIN = 0x306, KINA_REDUCE_ANY = 0x307,
+    KINA_REDUCE_ALL = 0x308
+};
+
+#define KINA_ABI_VERSION   0x00010000u   /* major << 16 | minor */
+#define KINA_TENSOR_MAGIC  0x414E494Bu
+#define KINA_MAX_NDIM      32
+#define KINA_AXIS_ALL      INT32_MIN
+#define KINA_STRUCT_LIMIT  4096u         /* struct_size above this, or no multiple of 8: VERSION, the tail is not read */
+
+typedef struct KinaTensor {              /* 96; fixed */
+    DLTensor     dl;                     /*  0 */
+    KinaResource allocator;              /* 48 */
+    KinaStream   stream;                 /* 56 */
+    uint64_t     size_bytes;             /* 64 */
+    uint32_t     flags;                  /* 72 */
+    uint32_t     magic;                  /* 76 */
+    uint64_t     handle;                 /* 80 */
+    uint64_t     reserved;               /* 88 */
+} KinaTensor;
+
+typedef struct KinaByteRange {           /* 24; fixed, no struct_size: a key. Order: storage, start, end */
+    uint64_t storage;                    /*  0  id, never reused; 0: foreign memory, start and end are then addresses */
+    uint64_t start;                      /*  8  bytes from the storage's first byte */
+    uint64_t end;                        /* 16  one past the last byte of the hull; start == end: empty */
+} KinaByteRange;
+
+typedef struct KinaErrorInfo {           /* 96; output. Strings: static, or valid until this thread's next failing call */
+    uint32_t         struct_size;        /*  0 */
+    KinaStatus       status;             /*  4  KINA_SUCCESS: no record, all else 0 */
+    KinaCategory     category;           /*  8 */
+    int32_t          retryable;          /* 12  boolean */
+    int32_t          argument;           /* 16  position in the prototype from 1; 0: no single argument */
+    KinaNativeDomain native_domain;      /* 20 */
+    int64_t          native_code;        /* 24 */
+    uint64_t         failure;            /* 32  failure id (FAILED_INPUT); 0 none */
+    uint64_t         requested_bytes;    /* 40  OUT_OF_MEMORY */
+    const char      *function;           /* 48  "runtime_gpu_matmul" */
+    const char      *argument_name;      /* 56  "params.bias"; NULL none */
+    const char      *clause;             /* 64  "KINA-MATMUL-4" */
+    const char      *native_name;        /* 72  NULL none */
+    const char      *native_message;     /* 80  NULL none */
+    const char      *message;            /* 88  never NULL */
+} KinaErrorInfo;
+
+typedef struct KinaFailureInfo {         /* 192; output. Strings: static, or valid until this thread's next runtime_failure_get */
+    uint32_t      struct_size;           /*   0 */
+    KinaStatus    status;                /*   4  of the root; KINA_SUCCESS: no byte is failed, all else 0 */
+    uint64_t      failure;               /*   8 */
+    KinaByteRange range;                 /*  16  lowest failed run of bytes inside the tensor's hull */
+    const char   *function;              /*  40  root */
+    const char   *message;               /*  48  root */
+    uint32_t      skipped_count;         /*  56  entries set, at most 16 */
+    uint32_t      skipped_total;         /*  60  length of the whole chain */
+    const char   *skipped[16];           /*  64  newest first */
+} KinaFailureInfo;
+
+typedef struct KinaDeviceInfo {          /* 96; output */
+    uint32_t    struct_size;             /*  0 */
+    int32_t     device_type;             /*  4 */
+    int32_t     device_id;               /*  8 */
+    int32_t     is_lost;                 /* 12  boolean */
+    const char *name;                    /* 16  valid for the life of the process */
+    uint64_t    total_bytes;             /* 24 */
+    uint64_t    free_bytes;              /* 32  now; 0 unknown */
+    int32_t     compute_capability_major;/* 40  0 where there is none */
+    int32_t     compute_capability_minor;/* 44 */
+    int32_t     multiprocessor_count;    /* 48  host: hardware threads */
+    int32_t     warp_size;               /* 52  0 where there is none */
+    int32_t     driver_version;          /* 56  CUDA's integer form; 0 none */
+    int32_t     runtime_version;         /* 60 */
+    int32_t     has_memory_pools;        /* 64  boolean */
+    int32_t     has_unified_addressing;  /* 68  boolean */
+    int32_t     numa_node;               /* 72  -1 unknown */
+    int32_t     reserved;                /* 76  0 */
+    uint8_t     uuid[16];                /* 80  0 where there is none */
+} KinaDeviceInfo;
+
+typedef struct KinaResourceInfo {        /* 168; output */
+    uint32_t     struct_size;            /*   0 */
+    int32_t      device_type;            /*   4 */
+    int32_t      device_id;              /*   8 */
+    int32_t      supports_streams;       /*  12  boolean */
+    KinaResource upstream;               /*  16  borrowed handle; NULL at the base */
+    const char  *name;                   /*  24  "logging(pool(host))"; valid while the resource lives */
+    uint64_t     alignment;              /*  32 */
+    uint64_t     maximum_bytes;          /*  40  0: none */
+    uint64_t     live_bytes;             /*  48  as requested */
+    uint64_t     peak_bytes;             /*  56  highest live_bytes */
+    uint64_t     live_blocks;            /*  64 */
+    uint64_t     reserved_bytes;         /*  72  taken from upstream and not given back */
+    uint64_t     leaked_bytes;           /*  80 */
+    uint64_t     leaked_blocks;          /*  88 */
+    uint64_t     metadata_bytes;         /*  96  host memory of the resource's own tables */
+    uint64_t     allocations;            /* 104  successful ones */
+    uint64_t     deallocations;          /* 112 */
+    uint64_t     failures;               /* 120  allocations refused */
+    uint64_t     upstream_calls;         /* 128  allocate and deallocate calls made on upstream or driver */
+    uint64_t     cache_hits;             /* 136  allocations served without order work and without upstream */
+    uint64_t     event_records;          /* 144 */
+    uint64_t     stream_waits;           /* 152 */
+    uint64_t     dropped_rows;           /* 160  logging: rows lost because the ring was full */
+} KinaResourceInfo;
+
+typedef KinaStatus (*KinaAllocateCallback)(void **out, void *context, uint64_t bytes, uint64_t alignment, KinaStream stream);
+typedef KinaStatus (*KinaDeallocateCallback)(void *context, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
+typedef void (*KinaDestroyCallback)(void *context);
+
+typedef struct KinaResourceVtable {      /* 40; option struct, copied with its name */
+    uint32_t               struct_size;      /*  0 */
+    int32_t                supports_streams; /*  4  boolean */
+    const char            *name;             /*  8  NULL: "custom" */
+    KinaAllocateCallback   allocate;         /* 16  not NULL */
+    KinaDeallocateCallback deallocate;       /* 24  not NULL */
+    KinaDestroyCallback    destroy;          /* 32  NULL: nothing to do */
+} KinaResourceVtable;
+
+typedef struct KinaPoolParams {          /* 56 */
+    uint32_t   struct_size;              /*  0 */
+    uint32_t   flags;                    /*  4  KINA_POOL_*; default: deterministic */
+    KinaGrowth growth;                   /*  8 */
+    uint32_t   reserved;                 /* 12  0 */
+    uint64_t   initial_bytes;            /* 16  0: 1 GiB on an accelerator, on the host taken at the first need */
+    uint64_t   maximum_bytes;            /* 24  0: no limit of its own */
+    uint64_t   growth_bytes;             /* 32  KINA_GROWTH_FIXED: the step; 0: the pool's choice */
+    uint64_t   alignment;                /* 40  0: 256; else a power of two; below 256 counts as 256 */
+    uint64_t   release_threshold_bytes;  /* 48  free bytes kept at a synchronise; 0: all of them */
+} KinaPoolParams;
+
+typedef struct KinaCudaAsyncParams {     /* 32 */
+    uint32_t struct_size;                /*  0 */
+    uint32_t flags;                      /*  4  default: no opportunistic reuse, internal dependencies on */
+    uint64_t initial_bytes;              /*  8  0: none */
+    uint64_t maximum_bytes;              /* 16  0: the device's */
+    uint64_t release_threshold_bytes;    /* 24  0: maximum (keep everything) */
+} KinaCudaAsyncParams;
+
+typedef struct KinaLogRow {              /* 96; filled by the library, valid during the callback */
+    uint32_t     struct_size;            /*  0 */
+    KinaLogEvent event;                  /*  4 */
+    KinaStatus   status;                 /*  8  failures are rows too */
+    uint32_t     frame_count;            /* 12 */
+    uint64_t     order;                  /* 16  1, 2, 3 … for each resource */
+    uint64_t     time_nanoseconds;       /* 24  monotonic clock */
+    uint64_t     thread;                 /* 32  same value for same thread */
+    uint64_t     bytes;                  /* 40 */
+    uint64_t     alignment;              /* 48 */
+    void        *data;                   /* 56 */
+    KinaStream   stream;                 /* 64  a name; may have ended */
+    KinaResource resource;               /* 72  the logging resource; a name */
+    const char  *resource_name;          /* 80 */
+    const uint64_t *frames;              /* 88  return addresses, innermost first */
+} KinaLogRow;
+typedef void (*KinaLogRowCallback)(void *context, const KinaLogRow *row);
+typedef void (*KinaLogCallback)(void *context, KinaLogLevel level, const char *message);
+
+typedef struct KinaLoggingParams {       /* 48 */
+    uint32_t           struct_size;      /*  0 */
+    uint32_t           flags;            /*  4  KINA_LOGGING_* */
+    KinaLogFormat      format;           /*  8  of the file */
+    uint32_t           reserved;         /* 12  0 */
+    const char        *path;             /* 16  NULL: stderr when callback is NULL too; not together with callback */
+    KinaLogRowCallback callback;         /* 24  called off the allocating thread */
+    void              *context;          /* 32 */
+    uint64_t           ring_rows;        /* 40  0: 65,536 */
+} KinaLoggingParams;
+
+typedef struct KinaMatmulParams {        /* 56 */
+    uint32_t          struct_size;       /*  0 */
+    int32_t           transpose_a;       /*  4  boolean: last two axes of a exchanged */
+    int32_t           transpose_b;       /*  8  boolean */
+    int32_t           scaled;            /* 12  boolean; 0: alpha 1, beta 0, neither field read */
+    double            alpha;             /* 16 */
+    double            beta;              /* 24 */
+    KinaCompute       compute;           /* 32 */
+    KinaDtype         out_dtype;         /* 36  0: the inputs' */
+    const KinaTensor *bias;              /* 40  NULL: none; shape (n), dtype of the result */
+    KinaUnaryOp       activation;        /* 48  0: none; relu, gelu, gelu_tanh, silu, sigmoid, tanh */
+    uint32_t          reserved;          /* 52  0 */
+} KinaMatmulParams;
+
+typedef struct KinaDlpackParams {        /* 24 */
+    uint32_t   struct_size;              /*  0 */
+    uint32_t   flags;                    /*  4  KINA_DLPACK_* */
+    KinaStream stream;                   /*  8 */
+    uint32_t   max_major;                /* 16  0: 1; versioned export only */
+    uint32_t   max_minor;                /* 20  read only when max_major is not 0 */
+} KinaDlpackParams;
+
+#define KINA_TENSOR_INIT        { { NULL, { (DLDeviceType)0, 0 }, 0, { 0, 0, 0 }, NULL, NULL, 0 }, NULL, NULL, 0, 0, 0, 0, 0 }
+#define KINA_MATMUL_PARAMS_INIT { (uint32_t)sizeof(KinaMatmulParams), 0, 0, 0, 0.0, 0.0, 0, 0, NULL, 0, 0 }
+#define KINA_POOL_PARAMS_INIT   { (uint32_t)sizeof(KinaPoolParams), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define KINA_CUDA_ASYNC_PARAMS_INIT { (uint32_t)sizeof(KinaCudaAsyncParams), 0, 0, 0, 0 }
+#define KINA_LOGGING_PARAMS_INIT { (uint32_t)sizeof(KinaLoggingParams), 0, 0, 0, NULL, NULL, NULL, 0 }
+#define KINA_DLPACK_PARAMS_INIT { (uint32_t)sizeof(KinaDlpackParams), 0, NULL, 0, 0 }
+#define KINA_RESOURCE_VTABLE_INIT { (uint32_t)sizeof(KinaResourceVtable), 0, NULL, NULL, NULL, NULL }
+
+/* ==== version ==== */
+
+KINA_API uint32_t runtime_abi_version(void);
+
+KINA_API const char *runtime_version_string(void);
+
+KINA_API int32_t runtime_has_feature(KinaFeature feature);
+
+KINA_API KinaStatus runtime_field_layout(uint64_t *offset, uint64_t *bytes, const char *type, const char *field);
+
+/* ==== status ==== */
+
+KINA_API const char *runtime_status_name(KinaStatus status);
+
+KINA_API const char *runtime_last_error_message(void);
+
+KINA_API KinaStatus runtime_last_error(KinaErrorInfo *out);
+
+KINA_API void runtime_clear_last_error(void);
+
+KINA_API KinaStatus runtime_set_log_callback(KinaLogCallback callback, void *context, KinaLogLevel level);
+
+/* ==== device ==== */
+
+KINA_API KinaStatus runtime_device_count(int32_t *out, int32_t device_type);
+
+KINA_API KinaStatus runtime_device_info(KinaDeviceInfo *out, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_device_can_access(int32_t *out, int32_t device_type, int32_t device_id, int32_t peer_id);
+
+KINA_API KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_device_push(KinaScope *out, int32_t device_type, int32_t device_id);
+
+/* ==== stream ==== */
+
+KINA_API KinaStatus runtime_stream_main(KinaStream *out, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_stream_checkout(KinaStream *out, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
+
+KINA_API KinaStatus runtime_stream_import(KinaStream *out, int32_t device_type, int32_t device_id, void *native);
+
+KINA_API KinaStatus runtime_stream_release(KinaStream stream);
+
+KINA_API KinaStatus runtime_stream_native(void **out, KinaStream stream);
+
+KINA_API KinaStatus runtime_stream_synchronize(KinaStream stream);
+
+KINA_API KinaStatus runtime_stream_query(int32_t *out, KinaStream stream);
+
+KINA_API KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited);
+
+KINA_API KinaStatus runtime_stream_current(KinaStream *out, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_stream_phase(KinaStream *out, int32_t device_type, int32_t device_id, int32_t phase);
+
+KINA_API KinaStatus runtime_stream_push(KinaScope *out, KinaStream stream);
+
+KINA_API KinaStatus runtime_phase_push(KinaScope *out, int32_t phase);
+
+KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
+
+KINA_API KinaStatus runtime_capture_push(KinaScope *out, KinaStream stream, KinaResource resource);
+
+KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
+
+/* ==== resource ==== */
+
+KINA_API KinaStatus runtime_resource_host(KinaResource *out);
+
+KINA_API KinaStatus runtime_resource_cuda(KinaResource *out, int32_t device_id);
+
+KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t device_id, const KinaCudaAsyncParams *params);
+
+KINA_API KinaStatus runtime_resource_pool(KinaResource *out, KinaResource upstream, const KinaPoolParams *params);
+
+KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource upstream, const KinaLoggingParams *params);
+
+KINA_API KinaStatus runtime_resource_limit(KinaResource *out, KinaResource upstream, uint64_t maximum_bytes);
+
+KINA_API KinaStatus runtime_resource_custom(KinaResource *out, int32_t device_type, int32_t device_id, const KinaResourceVtable *vtable, void *context);
+
+KINA_API KinaStatus runtime_resource_release(KinaResource resource);
+
+KINA_API KinaStatus runtime_resource_info(KinaResourceInfo *out, KinaResource resource);
+
+KINA_API KinaStatus runtime_resource_trim(uint64_t *released_bytes, KinaResource resource, uint64_t keep_bytes);
+
+KINA_API KinaStatus runtime_resource_set_default(KinaResource *previous, int32_t device_type, int32_t device_id, KinaResource resource);
+
+KINA_API KinaStatus runtime_resource_push(KinaScope *out, KinaResource resource);
+
+KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, uint64_t bytes, uint64_t alignment, KinaStream stream);
+
+KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
+
+/* ==== tensor ==== */
+
+KINA_API KinaStatus runtime_alloc(KinaTensor *out, const int64_t *shape, int32_t ndim, KinaDtype dtype, int32_t device_type, int32_t device_id, KinaStream stream);
+
+KINA_API KinaStatus runtime_free(KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_view(KinaTensor *out, const KinaTensor *in, const int64_t *shape, const int64_t *strides, int32_t ndim, int64_t offset_elements, uint32_t flags);
+
+KINA_API KinaStatus runtime_alias(KinaTensor *out, const KinaTensor *in);
+
+KINA_API KinaStatus runtime_wrap(KinaTensor *out, const DLTensor *source, uint64_t size_bytes, KinaStream stream, uint32_t flags);
+
+KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_tensor_record_use(const KinaTensor *tensor, KinaStream stream, KinaAccess access);
+
+/* ==== storage ==== */
+
+KINA_API KinaStatus runtime_overlap(KinaOverlap *out, const KinaTensor *a, const KinaTensor *b);
+
+KINA_API KinaStatus runtime_is_exclusive(int32_t *out, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_byte_range(KinaByteRange *out, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_failure_set(uint64_t *failure, const KinaTensor *tensor, uint64_t cause, KinaStatus status, const char *message);
+
+KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_failure_clear(int32_t *was_failed, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_weak_create(KinaWeak *out, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_weak_upgrade(KinaTensor *out, KinaWeak weak);
+
+KINA_API KinaStatus runtime_weak_release(KinaWeak weak);
+
+KINA_API KinaStatus runtime_peer_share(KinaPeer *out, const KinaTensor *tensor);
+
+KINA_API KinaStatus runtime_peer_open(KinaTensor *out, KinaPeer peer, int32_t device_type, int32_t device_id);
+
+KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
+
+/* ==== dlpack ==== */
+
+KINA_API KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned **out, KinaTensor *tensor, const KinaDlpackParams *params);
+
+KINA_API KinaStatus runtime_from_dlpack(KinaTensor *out, struct DLManagedTensorVersioned *managed, const KinaDlpackParams *params);
+
+KINA_API KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor **out, KinaTensor *tensor, const KinaDlpackParams *params);
+
+KINA_API KinaStatus runtime_from_dlpack_legacy(KinaTensor *out, struct DLManagedTensor *managed, const KinaDlpackParams *params);
+
+/* ==== movement ==== */
+
+KINA_API KinaStatus runtime_copy_to_device(KinaTensor *out, const KinaTensor *in, int32_t device_id);
+
+KINA_API KinaStatus runtime_copy_to_host(KinaTensor *out, const KinaTensor *in);
+
+KINA_API KinaStatus runtime_copy(KinaTensor *out, const KinaTensor *in, int32_t device_type, int32_t device_id);
+
+/* ==== elementwise ==== */
+
+KINA_API KinaStatus runtime_fill(KinaTensor *tensor, const void *value, uint64_t value_bytes);
+
+KINA_API KinaStatus runtime_gpu_unary(KinaTensor *out, const KinaTensor *in, KinaUnaryOp op);
+
+KINA_API KinaStatus runtime_gpu_binary(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, KinaBinaryOp op);
+
+KINA_API KinaStatus runtime_gpu_cast(KinaTensor *out, const KinaTensor *in, KinaDtype target);
+
+/* ==== reduction ==== */
+
+KINA_API KinaStatus runtime_gpu_reduce(KinaTensor *out, const KinaTensor *in, int32_t axis, KinaReduceOp op);
+
+KINA_API KinaStatus runtime_gpu_softmax(KinaTensor *out, const KinaTensor *in, int32_t axis);
+
+KINA_API KinaStatus runtime_gpu_log_softmax(KinaTensor *out, const KinaTensor *in, int32_t axis);
+
+/* ==== matmul ==== */
+
+KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, const KinaMatmulParams *params);
+
+/* ==== indexing ==== */
+
+KINA_API KinaStatus runtime_gpu_gather(KinaTensor *out, const KinaTensor *values, const KinaTensor *indices);
+
+KINA_API KinaStatus runtime_gpu_gather_axis(KinaTensor *out, const KinaTensor *values, const KinaTensor *indices, int32_t axis);
+
+KINA_API KinaStatus runtime_gpu_repeat_interleave(KinaTensor *out, const KinaTensor *in, int32_t axis, int32_t repeats);
+
+/* ==== structure ==== */
+
+KINA_API KinaStatus runtime_gpu_transpose(KinaTensor *out, const KinaTensor *in, const int32_t *permutation);
+
+KINA_API KinaStatus runtime_gpu_reshape(KinaTensor *out, const KinaTensor *in, const int64_t *new_shape, int32_t new_ndim);
+
+KINA_API KinaStatus runtime_gpu_broadcast(KinaTensor *out, const KinaTensor *in, const int64_t *target_shape, int32_t target_ndim);
+
+KINA_API KinaStatus runtime_gpu_slice(KinaTensor *out, const KinaTensor *in, int32_t axis, int64_t start, int64_t stop);
+
+KINA_API KinaStatus runtime_gpu_concat(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, int32_t axis);
+
+KINA_API KinaStatus runtime_gpu_concat_n(KinaTensor *out, const KinaTensor *const *inputs, int32_t count, int32_t axis);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KINA_RUNTIME_H */
