@@ -421,14 +421,140 @@ KINA_API KinaStatus runtime_peer_open(KinaTensor *out, KinaPeer peer, int32_t de
 
 KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
 
-/* ==== dlpack ==== */
+/* ==== dlpack ====
+ *
+ * Tensors to and from other frameworks without a copy, through DLPack 1.x (versioned struct) and its older form (legacy struct).
+ *
+ * Ownership. Export consumes the tensor on success; from then on the struct owns what the tensor named, until its deleter is called, once, by the consumer
+ * [KINA-DLPACK-5, KINA-DLPACK-12]. Import takes ownership of the struct on success alone: after a failure the caller still owns it and its deleter has not
+ * run [KINA-DLPACK-27]. The library calls the deleter of an imported struct once, when the last tensor, view, alias, export or peer handle on it has ended
+ * [KINA-DLPACK-28]; a NULL deleter is not called [KINA-DLPACK-29].
+ *
+ * Threads. Deleters of exports may be called from any thread, after every other use of the library, and after dlclose [KINA-DLPACK-13, KINA-STATUS-34].
+ * Deleters of imports are called on the thread whose call ended the last hold, outside all locks [KINA-DLPACK-30].
+ *
+ * NULL. `params` may be NULL for defaults; `out`, `tensor` and `managed` may not.
+ *
+ * Layout. Exports fold the offset into `data` (`byte_offset` is 0), always carry strides for rank > 0, counted in elements, and none for rank 0
+ * [KINA-DLPACK-7 to KINA-DLPACK-10]. Imports accept NULL strides (compact row-major), any `byte_offset`, negative and zero strides, any stride on an axis of
+ * extent 1, and any `data` where there are no elements [KINA-DLPACK-34 to KINA-DLPACK-39, KINA-DLPACK-46, KINA-DLPACK-47].
+ *
+ * Devices. kDLCPU 1, kDLCUDAHost 3 and kDLCUDAManaged 13 are readable by the host and imported by every build; kDLCUDA 2 and kDLExtDev 12 (simulated) where
+ * such a device exists [KINA-DLPACK-43]. Ids of types 1, 3 and 13 count as 0 [KINA-DLPACK-44].
+ *
+ * KinaDlpackParams: `flags` KINA_DLPACK_COPY (export only), KINA_DLPACK_READ_ONLY; `stream` the consumer's stream on export, the producer's on import, NULL for
+ * no order beyond the host's [KINA-DLPACK-24, KINA-DLPACK-25, KINA-DLPACK-51]; `max_major`, `max_minor` the newest DLPack version that the consumer takes,
+ * `max_major` 0 for no demand, and in the legacy pair always 0 [KINA-DLPACK-1].
+ */
 
+/**
+ * Exports a tensor as DLPack's versioned struct, stamped 1.0, and consumes it.
+ *
+ * The struct shares the tensor's bytes; with KINA_DLPACK_COPY it names a fresh compact copy instead and says IS_COPIED [KINA-DLPACK-6, KINA-DLPACK-18,
+ * KINA-DLPACK-19]. It says READ_ONLY if the tensor is read-only and not copied, or if asked to [KINA-DLPACK-17]. Other tensors on the storage stay live and see
+ * what the consumer writes [KINA-DLPACK-14]; until the deleter runs the export counts as a live tensor for `runtime_is_exclusive`.
+ *
+ * On success `*tensor` is the empty tensor. On failure it is as it was and `*out` is not written.
+ *
+ * INVALID_ARGUMENT  `out` or `tensor` is NULL, or the tensor is empty
+ * INVALID_HANDLE    the tensor or `params->stream` is not live
+ * INVALID_SHAPE     a borrowed struct with a rank, extent or hull that cannot be
+ * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
+ * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21, KINA-DLPACK-22]
+ * VERSION           `max_major` is neither 0 nor 1, or `struct_size` is wrong [KINA-DLPACK-1]
+ * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
+ * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
+ *
+ * since: 1.0
+ * feature: dlpack
+ * null: params, params.stream
+ * owner: out produce, tensor consume, params borrow, params.stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned **out, KinaTensor *tensor, const KinaDlpackParams *params);
 
+/**
+ * Imports DLPack's versioned struct: makes `*out` a tensor on the producer's own bytes and takes ownership of the struct.
+ *
+ * A struct of another major version is refused and nothing but `version` is read; the caller then calls its deleter [KINA-DLPACK-32]. Every minor version is
+ * accepted [KINA-DLPACK-33]. Shape and strides are copied; the struct is never written [KINA-DLPACK-31]. The tensor has flag IMPORTED, and READ_ONLY if the
+ * struct says so, if KINA_DLPACK_READ_ONLY is asked for, or if two indices share a byte [KINA-DLPACK-26, KINA-DLPACK-48]. Unknown flag bits of the struct are
+ * ignored [KINA-DLPACK-49]. The producer's memory is foreign: the library adds no order between two imports of one buffer.
+ *
+ * INVALID_ARGUMENT  `out` or `managed` is NULL, `out` is not empty, or the device id is outside the devices of its type
+ * INVALID_HANDLE    `params->stream` is not live, or `out` is no tensor
+ * INVALID_SHAPE     rank, extents, or overflow of count, bytes, span or addresses [KINA-DLPACK-40]
+ * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38, KINA-DLPACK-41]
+ * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
+ * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
+ * VERSION           the struct's major version, `max_major`, or `struct_size` [KINA-DLPACK-1, KINA-DLPACK-32]
+ * OUT_OF_MEMORY     no handle or no host memory for the record
+ *
+ * since: 1.0
+ * feature: dlpack
+ * null: params, params.stream
+ * owner: out produce, managed consume, params borrow, params.stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-DLPACK-32 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-51 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_from_dlpack(KinaTensor *out, struct DLManagedTensorVersioned *managed, const KinaDlpackParams *params);
 
+/**
+ * Exports a tensor as DLPack's legacy struct, for consumers that know no other, and consumes it.
+ *
+ * As `runtime_to_dlpack`, but the legacy struct has neither version nor flags: what would be read-only is refused [KINA-DLPACK-20], and a copy cannot say that
+ * it is one. `max_major` must be 0 [KINA-DLPACK-1].
+ *
+ * INVALID_ARGUMENT  `out` or `tensor` is NULL, or the tensor is empty
+ * INVALID_HANDLE    the tensor or `params->stream` is not live
+ * INVALID_SHAPE     a borrowed struct with a rank, extent or hull that cannot be
+ * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
+ * READ_ONLY         the tensor is read-only and COPY is not asked for, or KINA_DLPACK_READ_ONLY is [KINA-DLPACK-20]
+ * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21, KINA-DLPACK-22]
+ * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
+ * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
+ * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
+ *
+ * since: 1.0
+ * feature: dlpack
+ * null: params, params.stream
+ * owner: out produce, tensor consume, params borrow, params.stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21; DEVICE_MISMATCH KINA-DLPACK-2; READ_ONLY KINA-DLPACK-20; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor **out, KinaTensor *tensor, const KinaDlpackParams *params);
 
+/**
+ * Imports DLPack's legacy struct: makes `*out` a tensor on the producer's own bytes and takes ownership of the struct.
+ *
+ * As `runtime_from_dlpack`, without version and flags: the tensor is writable unless KINA_DLPACK_READ_ONLY is asked for or two indices share a byte
+ * [KINA-DLPACK-48], since producers refuse to export read-only data this way. `max_major` must be 0 [KINA-DLPACK-1].
+ *
+ * INVALID_ARGUMENT  `out` or `managed` is NULL, `out` is not empty, or the device id is outside the devices of its type
+ * INVALID_HANDLE    `params->stream` is not live, or `out` is no tensor
+ * INVALID_SHAPE     rank, extents, or overflow of count, bytes, span or addresses [KINA-DLPACK-40]
+ * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38, KINA-DLPACK-41]
+ * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
+ * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
+ * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
+ * OUT_OF_MEMORY     no handle or no host memory for the record
+ *
+ * since: 1.0
+ * feature: dlpack
+ * null: params, params.stream
+ * owner: out produce, managed consume, params borrow, params.stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-51 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_from_dlpack_legacy(KinaTensor *out, struct DLManagedTensor *managed, const KinaDlpackParams *params);
 
 /* ==== movement ==== */
