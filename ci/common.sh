@@ -1,0 +1,56 @@
+# Sourced by every script in ci/: where things are, which tools to take, how to speak.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+venv="$root/.venv"
+python="$venv/bin/python"
+jobs=$(nproc)
+export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# C++20 as the project uses it needs g++ 12; where the default is older, the versioned one is taken.
+if [ -z "${CXX:-}" ] && command -v g++ >/dev/null && [ "$(g++ -dumpversion | cut -d. -f1)" -lt 12 ]; then
+  export CC=gcc-12 CXX=g++-12
+fi
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+# build PRESET [TARGET...]: configures the preset in build/PRESET and builds the targets, quietly unless it fails.
+build() {
+  local preset=$1 log
+  shift
+  mkdir -p build
+  log="build/$preset.log"
+  if ! { cmake --preset "$preset" && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
+    cat "$log" >&2
+    die "the build of preset $preset failed; its log is $log"
+  fi
+}
+
+# The closing line of every check: ci/test adds these up.
+passed=0 failed=0
+pass() { passed=$((passed + 1)); say "  ok    $*"; }
+fail() { failed=$((failed + 1)); say "  FAIL  $*"; }
+# expect WHAT COMMAND...: counts one check; the command's output is shown only when it fails.
+expect() {
+  local what=$1 output
+  shift
+  if output=$("$@" 2>&1); then pass "$what"; else fail "$what"; printf '%s\n' "$output" | sed 's/^/        /'; fi
+}
+# expect_failure WHAT TEXT COMMAND...: passes only if the command fails and says TEXT.
+expect_failure() {
+  local what=$1 text=$2 output
+  shift 2
+  if output=$("$@" 2>&1); then
+    fail "$what: the command succeeded"
+  elif [[ $output == *"$text"* ]]; then
+    pass "$what"
+  else
+    fail "$what: it failed without saying \"$text\""
+  fi
+  [ "$failed" -eq 0 ] || printf '%s\n' "$output" | tail -n 20 | sed 's/^/        /'
+}
+summary() { say "$passed passed, $failed failed, 0 skipped"; [ "$failed" -eq 0 ]; }
