@@ -583,30 +583,355 @@ KINA_API KinaStatus runtime_gpu_softmax(KinaTensor *out, const KinaTensor *in, i
 
 KINA_API KinaStatus runtime_gpu_log_softmax(KinaTensor *out, const KinaTensor *in, int32_t axis);
 
-/* ==== matmul ==== */
+/* ==== matmul ====
+ *
+ * Products of matrices. One function: transposition, batches, scaling, bias and activation are options of one call.
+ *
+ * Ownership. `a`, `b`, `params` and `params->bias` are borrowed for the call; an empty `out` is produced and then owned by the caller, a non-empty one is
+ * written [KINA-TENSOR-25, KINA-TENSOR-26, KINA-MATMUL-33].
+ *
+ * NULL. `params` may be NULL for all defaults [KINA-MATMUL-19], `params->bias` for none.
+ *
+ * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
+ *
+ * KinaMatmulParams: `transpose_a`, `transpose_b` and `scaled` are 0 or 1 [KINA-MATMUL-20]; `alpha` and `beta` count only if `scaled` is 1 [KINA-MATMUL-21];
+ * `compute` strict or TF32 [KINA-MATMUL-31]; `out_dtype` 0 for the inputs' [KINA-MATMUL-18]; `activation` 0 for none [KINA-MATMUL-29].
+ */
 
+/**
+ * Computes out = act(alpha · A·B + beta · out + bias) for matrices or batches of matrices.
+ *
+ * Shapes: `a` is (…, m, k) and `b` (…, k, n) after their transpositions, each of at least two dimensions; the axes in front broadcast; the result is
+ * (…, m, n) [KINA-MATMUL-1 to KINA-MATMUL-5]. Any strides [KINA-MATMUL-6]; empty extents are fine, with k = 0 the product is 0 [KINA-MATMUL-7,
+ * KINA-MATMUL-9]. `transpose_b` makes y = x·Wᵀ, the linear layer, one call.
+ *
+ * Dtypes: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, the same for `a` and `b` [KINA-MATMUL-16, KINA-MATMUL-17]. The result has that dtype, or f32 for
+ * f16 and bf16 if `out_dtype` asks for it. f16, bf16 and f32 are accumulated in f32, f64 in f64, and rounded once at the end [KINA-MATMUL-10,
+ * KINA-MATMUL-11]; integers wrap; bool is `or` over `and` [KINA-MATMUL-13, KINA-MATMUL-14]. NaN and infinity travel [KINA-MATMUL-12].
+ *
+ * Scaling: `beta` other than 0 reads `out`, which then must not be empty [KINA-MATMUL-25, KINA-MATMUL-26]; with beta 0 what `out` held does not matter, and
+ * with alpha 0 what `a` and `b` hold [KINA-MATMUL-23, KINA-MATMUL-24]. `bias` has shape (n) and the dtype of the result, and is added to every row
+ * [KINA-MATMUL-28]. Integers and bool take a bias, but neither scaling nor activation [KINA-MATMUL-27, KINA-MATMUL-30].
+ *
+ * Memory: temporaries come from the current resource [KINA-MATMUL-38].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; `beta` other than 0 with an empty `out` [KINA-MATMUL-25]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * VERSION           `params->struct_size` is wrong, or `params->reserved` is not 0
+ * INVALID_SHAPE     rank, k, batch axes, shape of `bias` or of `out` [KINA-MATMUL-1, KINA-MATMUL-3, KINA-MATMUL-4, KINA-MATMUL-28]
+ * INVALID_DTYPE     `a` and `b`, `bias` or `out` do not agree [KINA-MATMUL-16, KINA-MATMUL-28]
+ * DEVICE_MISMATCH   operands on different devices
+ * OVERLAP           `out` shares a byte with `a`, `b` or `bias` [KINA-MATMUL-34]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       dtype, `out_dtype`, option or activation that 1.0 has not [KINA-MATMUL-17, KINA-MATMUL-18, KINA-MATMUL-20, KINA-MATMUL-29]
+ * FAILED_INPUT      bytes of an input, or of `out` with `beta`, carry a failure
+ * OUT_OF_MEMORY     the result or a temporary could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST, VENDOR_LIBRARY  the device or its library failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: params, params.bias
+ * owner: out produce, a borrow, b borrow, params borrow, params.bias borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-MATMUL-25; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-MATMUL-1 KINA-MATMUL-3 KINA-MATMUL-4 KINA-MATMUL-28; INVALID_DTYPE KINA-TENSOR-26 KINA-MATMUL-16 KINA-MATMUL-28; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-MATMUL-28; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-16 KINA-MATMUL-17 KINA-MATMUL-18 KINA-MATMUL-20 KINA-MATMUL-27 KINA-MATMUL-29 KINA-MATMUL-30 KINA-MATMUL-31; OVERLAP KINA-TENSOR-30 KINA-MATMUL-34; READ_ONLY KINA-TENSOR-14; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; FAILED_INPUT KINA-TENSOR-32 KINA-MATMUL-26; OUT_OF_MEMORY KINA-STATUS-44 KINA-MATMUL-38; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected; VENDOR_LIBRARY KINA-STATUS-20 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, const KinaMatmulParams *params);
 
-/* ==== indexing ==== */
+/* ==== indexing ====
+ *
+ * Elements chosen by an index tensor, and elements repeated. Any dtype, bit for bit; any strides [KINA-INDEXING-5, KINA-INDEXING-19, KINA-INDEXING-20].
+ *
+ * Ownership. Inputs are borrowed for the call; an empty `out` is produced with new bytes and then owned by the caller, a non-empty one is written; it shares
+ * no byte with an input [KINA-INDEXING-21, KINA-INDEXING-22].
+ *
+ * NULL. No pointer may be NULL.
+ *
+ * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
+ *
+ * Axes may be negative and then count from the end; indices may not [KINA-INDEXING-3, KINA-INDEXING-8, KINA-INDEXING-17]. No index makes the library read
+ * outside `values` [KINA-INDEXING-12]. On the host an index out of range is found before anything is written; on a device the elements concerned are 0 and
+ * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11].
+ */
 
+/**
+ * Gathers slices of `values` along axis 0: result[j…, k…] = values[indices[j…], k…].
+ *
+ * The shape is that of `indices` followed by `values`' axes behind the first, at most KINA_MAX_NDIM in all [KINA-INDEXING-1, KINA-INDEXING-2,
+ * KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they remove the axis [KINA-INDEXING-4, KINA-INDEXING-6].
+ *
+ * INVALID_ARGUMENT    a NULL or empty input
+ * INVALID_HANDLE      a tensor that is none, or not live
+ * INVALID_SHAPE       `values` of ndim 0, too many axes or bytes, shape of `out` [KINA-INDEXING-3, KINA-INDEXING-7]
+ * INVALID_DTYPE       `indices` neither i32 nor i64, dtype of `out` [KINA-INDEXING-4]
+ * DEVICE_MISMATCH     operands on different devices
+ * OVERLAP             `out` shares a byte with an input [KINA-INDEXING-22]
+ * READ_ONLY           `out` may not be written
+ * UNSUPPORTED         a dtype or device type that the library has not
+ * FAILED_INPUT        bytes of `values` or `indices` carry a failure [KINA-INDEXING-13]
+ * INDEX_OUT_OF_RANGE  an index below 0 or not below the extent; nothing is written [KINA-INDEXING-8]
+ * OUT_OF_MEMORY       the result could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, values borrow, indices borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_gather(KinaTensor *out, const KinaTensor *values, const KinaTensor *indices);
 
+/**
+ * Gathers slices of `values` along `axis`: result[i…, j…, k…] = values[i…, indices[j…], k…].
+ *
+ * The shape is `values`' axes before `axis`, then that of `indices`, then `values`' axes behind it, at most KINA_MAX_NDIM in all [KINA-INDEXING-1,
+ * KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they remove the axis [KINA-INDEXING-4, KINA-INDEXING-6].
+ *
+ * INVALID_ARGUMENT    a NULL or empty input
+ * INVALID_HANDLE      a tensor that is none, or not live
+ * INVALID_SHAPE       `axis` outside −ndim … ndim−1, too many axes or bytes, shape of `out` [KINA-INDEXING-3, KINA-INDEXING-7]
+ * INVALID_DTYPE       `indices` neither i32 nor i64, dtype of `out` [KINA-INDEXING-4]
+ * DEVICE_MISMATCH     operands on different devices
+ * OVERLAP             `out` shares a byte with an input [KINA-INDEXING-22]
+ * READ_ONLY           `out` may not be written
+ * UNSUPPORTED         a dtype or device type that the library has not
+ * FAILED_INPUT        bytes of `values` or `indices` carry a failure [KINA-INDEXING-13]
+ * INDEX_OUT_OF_RANGE  an index below 0 or not below the extent; nothing is written [KINA-INDEXING-8]
+ * OUT_OF_MEMORY       the result could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, values borrow, indices borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_gather_axis(KinaTensor *out, const KinaTensor *values, const KinaTensor *indices, int32_t axis);
 
+/**
+ * Repeats every slice along `axis` `repeats` times in place: [a, b] with 2 gives [a, a, b, b].
+ *
+ * The extent of the axis is multiplied by `repeats`; 0 gives an empty extent [KINA-INDEXING-15, KINA-INDEXING-16].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; `repeats` below 0 [KINA-INDEXING-16]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     `axis` outside −ndim … ndim−1, overflow by repeating, shape of `out` [KINA-INDEXING-17, KINA-INDEXING-18]
+ * INVALID_DTYPE     dtype of `out`
+ * DEVICE_MISMATCH   `out` on another device
+ * OVERLAP           `out` shares a byte with `in` [KINA-INDEXING-22]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes of `in` carry a failure
+ * OUT_OF_MEMORY     the result could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-INDEXING-16; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-17 KINA-INDEXING-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_repeat_interleave(KinaTensor *out, const KinaTensor *in, int32_t axis, int32_t repeats);
 
-/* ==== structure ==== */
+/* ==== structure ====
+ *
+ * The same elements under another shape: transpose, reshape, broadcast, slice, concat. Any dtype, any strides [KINA-STRUCTURE-7].
+ *
+ * Out. With an empty `out` transpose, broadcast and slice always give a view of `in`, reshape gives one where strides allow, and concat makes new bytes
+ * [KINA-STRUCTURE-1, KINA-STRUCTURE-2]. With a non-empty `out` all of them copy, bit for bit, and `out` shares no byte with an input [KINA-STRUCTURE-3,
+ * KINA-STRUCTURE-8].
+ *
+ * Ownership. Inputs, permutations and shapes are borrowed for the call. A view is a tensor of its own, to be freed by the caller; it keeps `in`'s storage
+ * alive and shares its bytes [KINA-STRUCTURE-4]. It has `in`'s flags with OWNED replaced by VIEW [KINA-TENSOR-12]. Making one reads no element, so failed
+ * bytes do not matter [KINA-STRUCTURE-5].
+ *
+ * NULL. `permutation`, `new_shape` and `target_shape` may be NULL for ndim 0, where they have no entries.
+ *
+ * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
+ *
+ * Axes may be negative and then count from the end; extents, `start` and `stop` may not, and nothing is clamped [KINA-STRUCTURE-10, KINA-STRUCTURE-22,
+ * KINA-STRUCTURE-31].
+ */
 
+/**
+ * Permutes axes: axis i of the result is axis `permutation[i]` of `in`.
+ *
+ * `permutation` has as many entries as `in` has axes and names each axis once [KINA-STRUCTURE-9, KINA-STRUCTURE-10].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; `permutation` NULL with ndim above 0 [KINA-STRUCTURE-11]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     an entry out of range or an axis named twice [KINA-STRUCTURE-10], shape of `out`
+ * INVALID_DTYPE     dtype of `out`
+ * DEVICE_MISMATCH   `out` on another device
+ * OVERLAP           `out` shares a byte with `in` [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: permutation (ndim 0)
+ * owner: out produce, in borrow, permutation borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-11; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-10; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_transpose(KinaTensor *out, const KinaTensor *in, const int32_t *permutation);
 
+/**
+ * Gives `in`'s elements, in row-major order, the shape `new_shape`.
+ *
+ * The number of elements stays; no extent is inferred [KINA-STRUCTURE-12, KINA-STRUCTURE-13]. An empty `out` becomes a view exactly if some strides reach the
+ * same bytes in the same order, else new compact bytes [KINA-STRUCTURE-14, KINA-STRUCTURE-15]; whether it shares bytes is told by its VIEW flag.
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; `new_shape` NULL with `new_ndim` above 0 [KINA-STRUCTURE-16]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     another number of elements, a negative extent, `new_ndim` [KINA-STRUCTURE-13], shape of `out`
+ * INVALID_DTYPE     dtype of `out`
+ * DEVICE_MISMATCH   `out` on another device
+ * OVERLAP           `out` shares a byte with `in` [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: new_shape (new_ndim 0)
+ * owner: out produce, in borrow, new_shape borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-16; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-13; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_reshape(KinaTensor *out, const KinaTensor *in, const int64_t *new_shape, int32_t new_ndim);
 
+/**
+ * Expands axes of extent 1, and adds axes in front, until the shape is `target_shape`.
+ *
+ * Axes are aligned at the right [KINA-STRUCTURE-17]. In a view the expanded and new axes have stride 0 [KINA-STRUCTURE-18], and it is READ_ONLY where two
+ * indices share a byte [KINA-STRUCTURE-19].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; `target_shape` NULL with `target_ndim` above 0 [KINA-STRUCTURE-20]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     an axis that does not broadcast, `target_ndim` [KINA-STRUCTURE-17], shape of `out`
+ * INVALID_DTYPE     dtype of `out`
+ * DEVICE_MISMATCH   `out` on another device
+ * OVERLAP           `out` shares a byte with `in` [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: target_shape (target_ndim 0)
+ * owner: out produce, in borrow, target_shape borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-20; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-17; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_broadcast(KinaTensor *out, const KinaTensor *in, const int64_t *target_shape, int32_t target_ndim);
 
+/**
+ * Keeps the indices `start` … `stop`−1 of `axis`.
+ *
+ * 0 ≤ start ≤ stop ≤ extent; start = stop gives an empty extent [KINA-STRUCTURE-21 to KINA-STRUCTURE-23]. A view keeps `in`'s strides.
+ *
+ * INVALID_ARGUMENT  a NULL or empty input
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     `axis` [KINA-STRUCTURE-31], `start` or `stop` [KINA-STRUCTURE-22], shape of `out`
+ * INVALID_DTYPE     dtype of `out`
+ * DEVICE_MISMATCH   `out` on another device
+ * OVERLAP           `out` shares a byte with `in` [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-22 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_slice(KinaTensor *out, const KinaTensor *in, int32_t axis, int64_t start, int64_t stop);
 
+/**
+ * Joins `a` and `b` along `axis`: `runtime_gpu_concat_n` of two.
+ *
+ * Both have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24 to KINA-STRUCTURE-27].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     `axis` [KINA-STRUCTURE-31], shapes that do not fit [KINA-STRUCTURE-26], shape of `out`
+ * INVALID_DTYPE     dtypes differ [KINA-STRUCTURE-27], or that of `out`
+ * DEVICE_MISMATCH   operands on different devices
+ * OVERLAP           `out` shares a byte with an input [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, a borrow, b borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_concat(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, int32_t axis);
 
+/**
+ * Joins `count` tensors along `axis`, in order.
+ *
+ * All have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24, KINA-STRUCTURE-26, KINA-STRUCTURE-27]. One input
+ * is copied [KINA-STRUCTURE-28]; a tensor may occur more than once [KINA-STRUCTURE-30].
+ *
+ * INVALID_ARGUMENT  a NULL or empty input; a NULL entry; `count` below 1 [KINA-STRUCTURE-28, KINA-STRUCTURE-29]
+ * INVALID_HANDLE    a tensor that is none, or not live
+ * INVALID_SHAPE     `axis` [KINA-STRUCTURE-31], shapes that do not fit [KINA-STRUCTURE-26], shape of `out`
+ * INVALID_DTYPE     dtypes differ [KINA-STRUCTURE-27], or that of `out`
+ * DEVICE_MISMATCH   operands on different devices
+ * OVERLAP           `out` shares a byte with an input [KINA-STRUCTURE-8]
+ * READ_ONLY         `out` may not be written
+ * UNSUPPORTED       a dtype or device type that the library has not
+ * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, inputs borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-28 KINA-STRUCTURE-29; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_concat_n(KinaTensor *out, const KinaTensor *const *inputs, int32_t count, int32_t axis);
 
 #ifdef __cplusplus
