@@ -557,30 +557,326 @@ KINA_API KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor **out, KinaT
  */
 KINA_API KinaStatus runtime_from_dlpack_legacy(KinaTensor *out, struct DLManagedTensor *managed, const KinaDlpackParams *params);
 
-/* ==== movement ==== */
+/* ==== movement ====
+ *
+ * Copies of a tensor, on one device and between devices. Bits move as they are: NaN payloads, signed zeros, every dtype of the table, any strides
+ * [KINA-MOVEMENT-1, KINA-MOVEMENT-8, KINA-MOVEMENT-9].
+ *
+ * Ownership. `in` is borrowed: it is read and stays the caller's. An empty `out` is produced: a tensor with bytes of its own, compact row-major, flag OWNED
+ * alone, from the current resource of the device that it is made on [KINA-MOVEMENT-6, KINA-MOVEMENT-7, KINA-MOVEMENT-15]. A non-empty `out` is written.
+ *
+ * NULL. No pointer may be NULL.
+ *
+ * Devices. The operands may lie on different devices [KINA-MOVEMENT-11]. Copies to kDLCPU return with the bytes in place [KINA-MOVEMENT-14]; other copies are
+ * queued on the stream of the accelerator's end, the target's where both ends are accelerators [KINA-MOVEMENT-17].
+ *
+ * Threads. Any thread; copies that read one tensor may overlap.
+ */
 
+/**
+ * Copies `in` to device `device_id` of the default accelerator type: CUDA where it has devices, else the simulated one [KINA-MOVEMENT-3].
+ *
+ * `out` is empty, or lies on that device and has the shape and dtype of `in`.
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, `in` is empty, or `device_id` is none of the accelerator's
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `out` has another shape than `in`; a borrowed struct that cannot be
+ * INVALID_DTYPE     `out` has another dtype than `in`
+ * DEVICE_MISMATCH   `out` is on another device, the host included [KINA-MOVEMENT-5, KINA-MOVEMENT-10]
+ * UNSUPPORTED       neither accelerator type has devices [KINA-MOVEMENT-4]
+ * OVERLAP           `out` shares bytes with `in` [KINA-MOVEMENT-12]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-STATUS-24; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-MOVEMENT-5 KINA-MOVEMENT-10; UNSUPPORTED KINA-TENSOR-17 KINA-MOVEMENT-4; OVERLAP KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_copy_to_device(KinaTensor *out, const KinaTensor *in, int32_t device_id);
 
+/**
+ * Copies `in` to the host and returns with the bytes in place [KINA-MOVEMENT-2, KINA-MOVEMENT-14].
+ *
+ * `out` is empty, or lies on kDLCPU and has the shape and dtype of `in`. A tensor of the host is copied too: `out` never shares bytes with `in`.
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `out` has another shape than `in`; a borrowed struct that cannot be
+ * INVALID_DTYPE     `out` has another dtype than `in`
+ * DEVICE_MISMATCH   `out` is not on kDLCPU [KINA-MOVEMENT-10]
+ * UNSUPPORTED       a borrowed struct of a dtype or device type that is not known
+ * OVERLAP           `out` shares bytes with `in` [KINA-MOVEMENT-12]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-MOVEMENT-10; UNSUPPORTED KINA-TENSOR-17; OVERLAP KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: synchronises
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_copy_to_host(KinaTensor *out, const KinaTensor *in);
 
+/**
+ * Copies `in` to the device (`device_type`, `device_id`), which may be its own.
+ *
+ * `out` is empty, or lies on that device and has the shape and dtype of `in`. A copy to kDLCUDAHost is a read-back that does not wait: its bytes are in place
+ * after a synchronise [KINA-MOVEMENT-16].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, `in` is empty, or `device_id` is none of `device_type`'s
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `out` has another shape than `in`; a borrowed struct that cannot be
+ * INVALID_DTYPE     `out` has another dtype than `in`
+ * DEVICE_MISMATCH   `out` is not on the device asked for [KINA-MOVEMENT-10]
+ * UNSUPPORTED       `device_type` has no devices; a borrowed struct of an unknown dtype or device type
+ * OVERLAP           `out` shares bytes with `in` [KINA-MOVEMENT-12]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-STATUS-24; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-MOVEMENT-10; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; OVERLAP KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_copy(KinaTensor *out, const KinaTensor *in, int32_t device_type, int32_t device_id);
 
-/* ==== elementwise ==== */
+/* ==== elementwise ====
+ *
+ * One result element per index. `gpu_` marks what a compiler does not inline; the call runs where the operands live, the host included.
+ *
+ * Dtypes. Which op takes which dtype, and how exact it is, stands in spec/tables/ops.toml; there is no promotion, and a pair that the table has not is
+ * UNSUPPORTED [KINA-ELEMENTWISE-7, KINA-ELEMENTWISE-9]. Integers wrap, division by zero is 0, NaN propagates, denormals and signed zeros are kept: each value
+ * that C leaves open is fixed by a clause of spec/elementwise.md, and is the same on every device.
+ *
+ * Ownership. Inputs are borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag OWNED [KINA-TENSOR-25]. A non-empty `out`
+ * is written, whatever its strides; it may be exactly an input of its element size, and may not share bytes with one in any other way
+ * [KINA-TENSOR-29, KINA-TENSOR-30, KINA-ELEMENTWISE-13].
+ *
+ * NULL. No pointer may be NULL.
+ *
+ * Threads. Any thread; calls that read one tensor may overlap.
+ */
 
+/**
+ * Writes one value into every element of `tensor`.
+ *
+ * `value` points to `value_bytes` bytes, one element of the tensor's dtype in its memory form, with no demand on alignment; they are written bit by bit
+ * [KINA-ELEMENTWISE-1 to KINA-ELEMENTWISE-4]. The bytes written lose any failure they carried.
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, `tensor` is empty, or `value_bytes` is not its element's size [KINA-ELEMENTWISE-2]
+ * INVALID_HANDLE    `tensor` is no live tensor
+ * INVALID_SHAPE     a borrowed struct that cannot be
+ * UNSUPPORTED       a borrowed struct of a dtype or device type that is not known
+ * READ_ONLY         `tensor` is read-only
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: tensor borrow, value borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-ELEMENTWISE-2; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21; UNSUPPORTED KINA-TENSOR-17; READ_ONLY KINA-TENSOR-14; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_fill(KinaTensor *tensor, const void *value, uint64_t value_bytes);
 
+/**
+ * Computes out[i] = op(in[i]).
+ *
+ * The result has the shape of `in`, and its dtype or bool as the op table says [KINA-ELEMENTWISE-8].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `out` has another shape than the result; a borrowed struct that cannot be
+ * INVALID_DTYPE     `out` has another dtype than the result
+ * DEVICE_MISMATCH   `out` is on another device than the result
+ * UNSUPPORTED       `op` is no unary op, or has no such dtype [KINA-ELEMENTWISE-6, KINA-ELEMENTWISE-7]
+ * OVERLAP           `out` shares bytes with `in` and is not exactly `in`
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_unary(KinaTensor *out, const KinaTensor *in, KinaUnaryOp op);
 
+/**
+ * Computes out[i] = op(a[i], b[i]), the operands broadcast against each other as in NumPy [KINA-ELEMENTWISE-25].
+ *
+ * `a` and `b` have one dtype [KINA-ELEMENTWISE-27]. The result has the broadcast shape, and that dtype or bool as the op table says [KINA-ELEMENTWISE-8].
+ * A 0-dim operand on the host serves as a scalar on any device [KINA-ELEMENTWISE-28].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `a` or `b` is empty
+ * INVALID_HANDLE    `a`, `b` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     the shapes do not broadcast, or `out` has not the result's [KINA-ELEMENTWISE-26]
+ * INVALID_DTYPE     `a` and `b` differ, or `out` has another dtype than the result [KINA-ELEMENTWISE-27]
+ * DEVICE_MISMATCH   `a` and `b`, or `out` and the result, are on different devices
+ * UNSUPPORTED       `op` is no binary op, or has no such dtype [KINA-ELEMENTWISE-6, KINA-ELEMENTWISE-7]
+ * OVERLAP           `out` shares bytes with an input and is not exactly that input [KINA-ELEMENTWISE-29]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under an input's elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, a borrow, b borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STATUS-25 KINA-ELEMENTWISE-26; INVALID_DTYPE KINA-TENSOR-26 KINA-ELEMENTWISE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-ELEMENTWISE-28; UNSUPPORTED KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13 KINA-ELEMENTWISE-29; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_binary(KinaTensor *out, const KinaTensor *a, const KinaTensor *b, KinaBinaryOp op);
 
+/**
+ * Converts `in` to dtype `target`, element by element.
+ *
+ * bool, integers, floats and both f8 dtypes, any to any; f8 needs feature float8 [KINA-ELEMENTWISE-41, KINA-ELEMENTWISE-49]. Integers wrap, floats saturate on
+ * their way to integers and round to nearest even on their way to floats; NaN becomes 0 in integers [KINA-ELEMENTWISE-43 to KINA-ELEMENTWISE-48]. The result has
+ * bytes of its own, also where `target` is the dtype of `in` [KINA-ELEMENTWISE-42].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `out` has another shape than the result; a borrowed struct that cannot be
+ * INVALID_DTYPE     `out` is not of dtype `target` [KINA-ELEMENTWISE-50]
+ * DEVICE_MISMATCH   `out` is on another device than the result
+ * UNSUPPORTED       no cast between these dtypes, or `target` is no dtype [KINA-ELEMENTWISE-41]
+ * OVERLAP           `out` shares bytes with `in` and is not exactly `in`
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-ELEMENTWISE-50; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-TENSOR-17 KINA-ELEMENTWISE-41 KINA-ELEMENTWISE-49; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_cast(KinaTensor *out, const KinaTensor *in, KinaDtype target);
 
-/* ==== reduction ==== */
+/* ==== reduction ====
+ *
+ * Results over one axis, or over all of them: KINA_AXIS_ALL. Axes count from 0, or from the end where negative [KINA-REDUCTION-1].
+ *
+ * Dtypes and accuracy stand in spec/tables/ops.toml: integer sums keep their dtype and wrap, f16 and bf16 are accumulated in f32 or finer
+ * [KINA-REDUCTION-9, KINA-REDUCTION-10]. The same input gives the same bits on every run on one device [KINA-REDUCTION-20].
+ *
+ * Ownership. `in` is borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag OWNED [KINA-TENSOR-25]. A non-empty `out` is
+ * written, whatever its strides; it may share no byte with `in`.
+ *
+ * NULL. No pointer may be NULL.
+ *
+ * Threads. Any thread; calls that read one tensor may overlap.
+ */
 
+/**
+ * Reduces `in` over `axis` with `op`: sum, mean, prod, max, min, argmax, argmin, any or all.
+ *
+ * `op` may carry KINA_REDUCE_KEEPDIMS: reduced axes then stay with extent 1, else they go [KINA-REDUCTION-4]. The result's dtype is that of `in`; i64 for
+ * argmax and argmin, bool for any and all. The first of equal elements wins in argmax and argmin, and a NaN before all [KINA-REDUCTION-13, KINA-REDUCTION-14].
+ * Over no elements sum is 0, prod 1, any false, all true, mean NaN [KINA-REDUCTION-17].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `axis` is none of `in`'s; `out` has not the result's shape; a maximum over nothing [KINA-REDUCTION-2, KINA-REDUCTION-18]
+ * INVALID_DTYPE     `out` has another dtype than the result
+ * DEVICE_MISMATCH   `out` is on another device than the result
+ * UNSUPPORTED       `op` is no reduce op, or has no such dtype [KINA-REDUCTION-7, KINA-REDUCTION-8]
+ * OVERLAP           `out` shares bytes with `in`
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2 KINA-REDUCTION-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-TENSOR-17 KINA-REDUCTION-7 KINA-REDUCTION-8; OVERLAP KINA-TENSOR-30; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_reduce(KinaTensor *out, const KinaTensor *in, int32_t axis, KinaReduceOp op);
 
+/**
+ * Computes exp(x) / sum(exp(x)) over `axis`, without overflow.
+ *
+ * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone gives zeros; one with NaN or +infinity gives
+ * NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `axis` is none of `in`'s; `out` has not the shape of `in` [KINA-REDUCTION-2]
+ * INVALID_DTYPE     `out` has another dtype than the result
+ * DEVICE_MISMATCH   `out` is on another device than the result
+ * UNSUPPORTED       a dtype that is no float [KINA-REDUCTION-22]
+ * OVERLAP           `out` shares bytes with `in`, or is `in` [KINA-REDUCTION-26]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-TENSOR-17 KINA-REDUCTION-22; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_softmax(KinaTensor *out, const KinaTensor *in, int32_t axis);
 
+/**
+ * Computes x - log(sum(exp(x))) over `axis`, without overflow.
+ *
+ * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone gives -infinity; one with NaN or +infinity
+ * gives NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
+ *
+ * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
+ * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
+ * INVALID_SHAPE     `axis` is none of `in`'s; `out` has not the shape of `in` [KINA-REDUCTION-2]
+ * INVALID_DTYPE     `out` has another dtype than the result
+ * DEVICE_MISMATCH   `out` is on another device than the result
+ * UNSUPPORTED       a dtype that is no float [KINA-REDUCTION-22]
+ * OVERLAP           `out` shares bytes with `in`, or is `in` [KINA-REDUCTION-26]
+ * READ_ONLY         `out` is read-only
+ * FAILED_INPUT      bytes under `in`'s elements carry a failure
+ * OUT_OF_MEMORY     the result's bytes or its handle could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-TENSOR-17 KINA-REDUCTION-22; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_gpu_log_softmax(KinaTensor *out, const KinaTensor *in, int32_t axis);
 
 /* ==== matmul ====
