@@ -347,36 +347,363 @@ KINA_API KinaStatus runtime_capture_push(KinaScope *out, KinaStream stream, Kina
 
 KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
 
-/* ==== resource ==== */
+/* ==== resource ====
+ *
+ * Where bytes come from. A resource allocates and deallocates on one device. Bases ask the system, the driver or the caller's own callbacks (host, cuda,
+ * cuda_async, custom); adaptors (pool, logging, limit) stand on an upstream and keep it [KINA-RESOURCE-5]. They nest to any depth: logging(pool(host)).
+ *
+ * Ownership. Every maker gives a counted handle of a new resource, which one `runtime_resource_release` ends [KINA-RESOURCE-1]. `runtime_resource_current`,
+ * `previous`, `KinaResourceInfo.upstream`, `KinaTensor.allocator` and `KinaLogRow.resource` carry the borrowed handle: another name of the same resource, the
+ * same value each time, never equal to the counted handle. Compare borrowed handles with borrowed ones. They serve wherever a counted one does, live as long
+ * as the resource and are never released: doing so is INVALID_ARGUMENT [KINA-RESOURCE-2, KINA-RESOURCE-3]. A resource lives while its counted handle, a live
+ * block, an adaptor, a default, a push or a capture scope needs it [KINA-RESOURCE-4 to KINA-RESOURCE-6].
+ *
+ * Current. Each device has one default for all threads, and each thread a push stack for each device; the newest push counts, else the default
+ * [KINA-RESOURCE-9]. Storages, results, temporaries and workspaces come from the current resource of their device [KINA-RESOURCE-10], and go back to the one that
+ * they came from [KINA-RESOURCE-8]. Built-in defaults are set without recompiling by the environment variable
+ *     KINA_RESOURCE="cpu=logging(pool(host));cuda=pool(cuda_async)"
+ * with devices cpu, cuda, sim and resources host, cuda, cuda_async, pool(r), logging(r) (text to stderr), limit(r,bytes) [KINA-RESOURCE-67]. A bad string makes
+ * every call that needs a built-in default INVALID_ARGUMENT, with a message that says where it is bad [KINA-RESOURCE-69].
+ *
+ * NULL. A NULL handle is INVALID_ARGUMENT unless the `null` tag names it; NULL params mean defaults.
+ *
+ * Threads. All functions may be called from any thread. Callbacks and row callbacks run under no lock of the library, must not throw, and may call anything
+ * except on the resource that they serve [KINA-STATUS-38].
+ *
+ * Order. A NULL `stream` means the current stream of the resource's device. On the host memory is ready at return; a deallocated block is reused only after
+ * or ordered after the work that was enqueued on the deallocating stream [KINA-RESOURCE-22 to KINA-RESOURCE-24].
+ */
 
+/**
+ * Makes a resource over the host's heap.
+ *
+ * Blocks are aligned to 256 bytes or to more where asked [KINA-RESOURCE-18 to KINA-RESOURCE-20]. Every request goes to the system; nothing is kept.
+ *
+ * INVALID_ARGUMENT  `out` is NULL
+ * OUT_OF_MEMORY     no handle or no host memory for its tables
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23; OUT_OF_MEMORY KINA-STATUS-44
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_host(KinaResource *out);
 
+/**
+ * Makes a resource that takes each block from the CUDA driver and gives it back at once, waiting for its users first.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or `device_id` is outside the CUDA devices
+ * OUT_OF_MEMORY     no handle or no host memory for its tables
+ * UNSUPPORTED       the build has no feature cuda, or the machine no CUDA device
+ * DEVICE, DEVICE_LOST  the driver refused
+ *
+ * since: 1.0
+ * feature: cuda
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5; DEVICE KINA-RESOURCE-1 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_cuda(KinaResource *out, int32_t device_id);
 
+/**
+ * Makes a resource over a stream-ordered pool of the CUDA driver.
+ *
+ * `initial_bytes` are reserved at once, `maximum_bytes` bound the pool (0: the device), `release_threshold_bytes` are kept over a synchronise (0: everything).
+ * By default the driver reuses a block only where the order of streams is known or made, never because work happens to have finished;
+ * KINA_CUDA_ASYNC_OPPORTUNISTIC lets it.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, `device_id` is outside the CUDA devices, or `initial_bytes` is above `maximum_bytes`
+ * UNSUPPORTED       the build has no feature cuda, the machine no CUDA device, the device no memory pools; unknown flag
+ * VERSION           `struct_size` is wrong
+ * OUT_OF_MEMORY     `initial_bytes`, a handle or host memory could not be had
+ * DEVICE, DEVICE_LOST  the driver refused
+ *
+ * since: 1.0
+ * feature: cuda
+ * null: params
+ * owner: out produce, params borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-39; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-1 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t device_id, const KinaCudaAsyncParams *params);
 
+/**
+ * Makes a pool: takes spans from `upstream`, serves blocks from them, and keeps what is freed.
+ *
+ * `flags`: KINA_POOL_LAZY takes the first span at the first allocation instead of now, KINA_POOL_OPPORTUNISTIC lets the pool reuse a block because the work on
+ * it is seen to have finished (default: only where the order is known, so that runs repeat). `growth`: KINA_GROWTH_GEOMETRIC takes ever larger spans,
+ * KINA_GROWTH_FIXED multiples of `growth_bytes` (0: the pool's choice), KINA_GROWTH_NONE none after the first [KINA-RESOURCE-40, KINA-RESOURCE-41].
+ * `initial_bytes` is the first span; 0 means 1 GiB on an accelerator and, on the host, what the first allocation needs [KINA-RESOURCE-38]. `maximum_bytes`
+ * bounds what is held [KINA-RESOURCE-39], `alignment` every block [KINA-RESOURCE-43], `release_threshold_bytes` what stays over a synchronise
+ * [KINA-RESOURCE-44]. All amounts are in bytes. Exhausted, the pool first gives free spans back and asks once more [KINA-RESOURCE-42]. Adjacent free blocks
+ * are merged [KINA-RESOURCE-46].
+ *
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL, `alignment` is no power of two, or `initial_bytes` is above `maximum_bytes`
+ * INVALID_HANDLE    `upstream` is not live
+ * UNSUPPORTED       unknown flag or growth [KINA-RESOURCE-45]
+ * VERSION           `struct_size` or a reserved field is wrong
+ * OUT_OF_MEMORY     `initial_bytes`, a handle or host memory could not be had
+ * DEVICE, DEVICE_LOST  the upstream's answer to the initial allocation [KINA-RESOURCE-38]
+ *
+ * since: 1.0
+ * feature: core
+ * null: params
+ * owner: out produce, upstream keep, params borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-39 KINA-RESOURCE-43; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-45; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-38; DEVICE KINA-RESOURCE-38; DEVICE_LOST KINA-RESOURCE-38
+ * stream: host/enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_pool(KinaResource *out, KinaResource upstream, const KinaPoolParams *params);
 
+/**
+ * Makes a resource that passes everything to `upstream` and reports each request as a row.
+ *
+ * Rows go into a ring of `ring_rows` (0: 65,536) and from there, on another thread, to `callback(context, row)`, to the file `path`, or with neither to
+ * stderr, as text or JSON lines as `format` says [KINA-RESOURCE-52 to KINA-RESOURCE-57]. Refused requests are rows too [KINA-RESOURCE-50]; order numbers count
+ * the rows of this resource from 1, and a gap is a row that found the ring full [KINA-RESOURCE-51, KINA-RESOURCE-53]. KINA_LOGGING_FRAMES adds the return
+ * addresses of the calling thread, at several times the cost of a row [KINA-RESOURCE-58]. The row, its name and frames are valid during the callback.
+ * Waiting rows are delivered before the resource is destroyed, and none after [KINA-RESOURCE-54].
+ *
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL, both `path` and `callback` are set, `path` cannot be opened, or `ring_rows` overflows
+ * INVALID_HANDLE    `upstream` is not live
+ * UNSUPPORTED       unknown flag or format [KINA-RESOURCE-59]
+ * VERSION           `struct_size` or a reserved field is wrong
+ * OUT_OF_MEMORY     the ring, the thread, a handle or host memory could not be had
+ *
+ * since: 1.0
+ * feature: core
+ * null: params, params.path, params.callback, params.context
+ * owner: out produce, upstream keep, params borrow, params.path borrow, params.callback keep, params.context keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-25 KINA-STATUS-28 KINA-RESOURCE-55; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-59; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource upstream, const KinaLoggingParams *params);
 
+/**
+ * Makes a resource that passes everything to `upstream` as long as its live bytes stay at or below `maximum_bytes`.
+ *
+ * Bytes count as requested; the bound is exact under any races of threads [KINA-RESOURCE-48].
+ *
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL, or `maximum_bytes` is 0 [KINA-RESOURCE-49]
+ * INVALID_HANDLE    `upstream` is not live
+ * OUT_OF_MEMORY     no handle or no host memory for its tables
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, upstream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-49; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_limit(KinaResource *out, KinaResource upstream, uint64_t maximum_bytes);
 
+/**
+ * Makes a resource of the caller's callbacks, on the device named.
+ *
+ * `vtable` and its name are copied [KINA-RESOURCE-61]; `context` is passed to every callback and must live until `destroy` has run, which it does once, after
+ * the release and the last deallocation [KINA-RESOURCE-65]. `allocate` stores a block of the bytes and alignment that it is given and answers SUCCESS,
+ * OUT_OF_MEMORY, DEVICE or DEVICE_LOST; any other answer counts as DEVICE, and a block that comes with it, or is misaligned, is given back
+ * [KINA-RESOURCE-62, KINA-RESOURCE-63]. A `deallocate` that fails counts its block as leaked [KINA-RESOURCE-64]. A vtable that does not support streams is
+ * called for deallocation only after the work on the block has run. Callbacks may come from any thread and at the same time.
+ *
+ * INVALID_ARGUMENT  `out`, `vtable`, `vtable->allocate` or `vtable->deallocate` is NULL, or the device id is outside the devices of its type
+ * UNSUPPORTED       the device type has no devices
+ * VERSION           `struct_size` is wrong
+ * OUT_OF_MEMORY     no handle or no host memory for its tables
+ *
+ * since: 1.0
+ * feature: core
+ * null: vtable.name, vtable.destroy, context
+ * owner: out produce, vtable borrow, vtable.name borrow, vtable.allocate keep, vtable.deallocate keep, vtable.destroy keep, context keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-61; UNSUPPORTED KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_custom(KinaResource *out, int32_t device_type, int32_t device_id, const KinaResourceVtable *vtable, void *context);
 
+/**
+ * Ends a counted handle; the resource is destroyed once nothing needs it any more.
+ *
+ * With live blocks or an adaptor on it the call succeeds and destruction waits for the last of them [KINA-RESOURCE-6]. The handle is dead at once, also for
+ * `runtime_memory_deallocate`: raw blocks still live go back through the borrowed handle [KINA-RESOURCE-7].
+ *
+ * INVALID_ARGUMENT  `resource` is NULL or a borrowed handle [KINA-RESOURCE-3]
+ * INVALID_HANDLE    `resource` is not live
+ * BUSY              the resource is a default, pushed by a thread, or in a capture scope [KINA-RESOURCE-4]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: resource consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-RESOURCE-3; INVALID_HANDLE KINA-STATUS-26; BUSY KINA-RESOURCE-4
+ * stream: host/enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_release(KinaResource resource);
 
+/**
+ * Reports what a resource is and what it has counted so far.
+ *
+ * Counters are exact when no other call on the resource is running, and never torn [KINA-RESOURCE-30 to KINA-RESOURCE-36]. `upstream` is borrowed, `name` lives
+ * as long as the resource.
+ *
+ * INVALID_ARGUMENT  `out` or `resource` is NULL
+ * INVALID_HANDLE    `resource` is not live
+ * VERSION           `struct_size` is wrong
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out borrow, out.upstream borrow, out.name borrow, resource borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; VERSION KINA-VERSION-11 KINA-VERSION-12
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_info(KinaResourceInfo *out, KinaResource resource);
 
+/**
+ * Lets the nearest pool at or below `resource` give wholly free spans back to its upstream, as long as at least `keep_bytes` free bytes stay.
+ *
+ * Stores the bytes given back, 0 where there is no pool [KINA-RESOURCE-47]. Spans that hold a live block stay.
+ *
+ * INVALID_ARGUMENT  `resource` is NULL
+ * INVALID_HANDLE    `resource` is not live
+ *
+ * since: 1.0
+ * feature: core
+ * null: released_bytes
+ * owner: released_bytes borrow, resource borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE KINA-RESOURCE-47 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_trim(uint64_t *released_bytes, KinaResource resource, uint64_t keep_bytes);
 
+/**
+ * Makes `resource` the default of one device, for all threads that have not pushed another.
+ *
+ * `previous` gets the borrowed handle of the default that was replaced; giving it to this function again restores exactly that one, as long as its resource
+ * lives [KINA-RESOURCE-13]. NULL restores the built-in default [KINA-RESOURCE-14]. The resource stays needed while it is the default, and the default of no other
+ * device changes.
+ *
+ * INVALID_ARGUMENT  the device id is outside the devices of its type, or the built-in default is needed and `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
+ * INVALID_HANDLE    `resource` is not live
+ * DEVICE_MISMATCH   `resource` is of another device [KINA-RESOURCE-15]
+ * UNSUPPORTED       the device type has no devices
+ * OUT_OF_MEMORY     the built-in default could not be made
+ *
+ * since: 1.0
+ * feature: core
+ * null: previous, resource
+ * owner: previous borrow, resource keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-24 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-15; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_resource_set_default(KinaResource *previous, int32_t device_type, int32_t device_id, KinaResource resource);
 
+/**
+ * Makes `resource` current for its device on the calling thread, until the token is popped or the thread ends.
+ *
+ * Other threads and other devices are untouched [KINA-RESOURCE-11, KINA-RESOURCE-12]. Pop with `runtime_scope_pop`, newest first.
+ *
+ * INVALID_ARGUMENT  `out` or `resource` is NULL
+ * INVALID_HANDLE    `resource` is not live
+ * OUT_OF_MEMORY     no handle or no host memory for the scope
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, resource keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_resource_push(KinaScope *out, KinaResource resource);
 
+/**
+ * Gives the borrowed handle of the resource that allocations of this thread on that device come from.
+ *
+ * The innermost push of the calling thread for that device, else the device's default [KINA-RESOURCE-9].
+ *
+ * INVALID_ARGUMENT  `out` is NULL, the device id is outside the devices of its type, or `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
+ * UNSUPPORTED       the device type has no devices
+ * OUT_OF_MEMORY     the built-in default could not be made
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-69; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_type, int32_t device_id);
 
+/**
+ * Allocates a raw block of `bytes` bytes from `resource`, ready for work on `stream`.
+ *
+ * `alignment` is in bytes, a power of two; 0 and values below the resource's own count as the resource's own, at least 256 [KINA-RESOURCE-18]. The block overlaps no
+ * live block [KINA-RESOURCE-16]; its contents are unspecified. Zero bytes give a NULL pointer and count nowhere [KINA-RESOURCE-17]. Give it back with
+ * `runtime_memory_deallocate` and the same bytes and alignment.
+ *
+ * INVALID_ARGUMENT  `out` or `resource` is NULL, `alignment` is no power of two, `bytes` overflows when rounded up [KINA-RESOURCE-18, KINA-RESOURCE-21]
+ * INVALID_HANDLE    `resource` or `stream` is not live
+ * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-22]
+ * OUT_OF_MEMORY     the resource is exhausted, or cannot align so far [KINA-RESOURCE-19, KINA-RESOURCE-42, KINA-RESOURCE-48]
+ * DEVICE, DEVICE_LOST  the driver's or a callback's answer [KINA-RESOURCE-63]
+ *
+ * since: 1.0
+ * feature: core
+ * null: stream
+ * owner: out produce, resource borrow, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-21; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-22; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-42 KINA-RESOURCE-48; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
+ * stream: host/enqueues
+ * alloc: host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, uint64_t bytes, uint64_t alignment, KinaStream stream);
 
+/**
+ * Gives a raw block back to the resource that it came from, once the work enqueued on `stream` until now has run.
+ *
+ * `bytes` and `alignment` are those of the allocation [KINA-RESOURCE-26]. NULL with zero bytes does nothing [KINA-RESOURCE-17]. A refused call leaves the block
+ * live and the counters as they were [KINA-RESOURCE-27]. Beyond these checks it does not fail: what cannot be given back counts as leaked [KINA-RESOURCE-29].
+ *
+ * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ [KINA-RESOURCE-25, KINA-RESOURCE-26]
+ * INVALID_HANDLE    `resource` or `stream` is not live
+ * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-22]
+ *
+ * since: 1.0
+ * feature: core
+ * null: data (bytes 0), stream
+ * owner: resource borrow, data consume, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-25 KINA-RESOURCE-26; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-22
+ * stream: host/enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
 
 /* ==== tensor ==== */
