@@ -11,13 +11,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from elftools.elf.elffile import ELFFile  # type: ignore[import-untyped]
+from elftools.elf.elffile import ELFFile
 
 ROOT = Path(__file__).resolve().parent.parent
 NODE, SONAME, TLS_BYTES = "KINA_1.0", "libkina.so.1", 256
 NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SANITIZERS = {"libasan.so.8", "libubsan.so.1", "libtsan.so.2", "libasan.so.6", "libtsan.so.0"}
 SANITIZER_SYMBOLS = re.compile(r"__(asan|ubsan|tsan|sanitizer|interceptor)_")
+START_FILES = {  # what the compiler's own start files refer to
+    "__cxa_finalize",
+    "__gmon_start__",
+    "_ITM_deregisterTMCloneTable",
+    "_ITM_registerTMCloneTable",
+    "__tls_get_addr",
+}
 DF_STATIC_TLS, DF_1_NODELETE = 0x10, 0x8
 
 
@@ -41,7 +48,7 @@ def allowed_undefined() -> dict[str, str]:
 def problems(path: Path, functions: set[str], allowed: dict[str, str]) -> list[tuple[str, str]]:
     """(rule, message) for each broken rule."""
     with path.open("rb") as file:
-        elf = ELFFile(file)
+        elf: Any = ELFFile(file)
         tags: dict[str, Any] = {}
         needed = set()
         for tag in elf.get_section_by_name(".dynamic").iter_tags():
@@ -156,16 +163,7 @@ def self_test(folder: Path, functions: set[str]) -> list[str]:
             "none",
         ]
         subprocess.run([*command, f"-Wl,--version-script={folder / 'map'}", *options, "-o", str(library)], check=True)
-        allowed = {
-            name: ""
-            for name in (
-                "__cxa_finalize",
-                "__gmon_start__",
-                "_ITM_deregisterTMCloneTable",
-                "_ITM_registerTMCloneTable",
-                "__tls_get_addr",
-            )
-        }
+        allowed = dict.fromkeys(START_FILES, "")
         rules = {found for found, _ in problems(library, functions, allowed)} - (
             {"extra"} if rule == "unique" else set()
         )
