@@ -706,46 +706,507 @@ KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, u
  */
 KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
 
-/* ==== tensor ==== */
+/* ==== tensor ====
+ *
+ * Makes, shares and ends tensors. `KinaTensor` is 96 bytes for ever and begins with a `DLTensor`, so `&tensor->dl` is
+ * the tensor for every consumer of DLPack. Its fields are for reading. A tensor with a handle is what the library's
+ * own record says: changed fields are never acted on [KINA-TENSOR-6], and a copied struct names the same tensor
+ * [KINA-TENSOR-5].
+ *
+ *     KinaTensor t = KINA_TENSOR_INIT;                    the empty tensor, all bytes 0: names nothing, freeing it does nothing
+ *     runtime_alloc(&t, shape, 2, KINA_DTYPE_F32, kDLCPU, 0, NULL);
+ *     ...
+ *     runtime_free(&t);                                   t is empty again
+ *
+ * Flags: OWNED (1) from `runtime_alloc` and operations; VIEW (2) from views; IMPORTED (4) from DLPack; BORROWED (8) on
+ * the caller's memory; READ_ONLY (16) is refused as a target of writes; PEER (32) names another device's bytes. Views
+ * have their source's flags with OWNED replaced by VIEW, aliases and upgrades have their source's [KINA-TENSOR-12,
+ * KINA-TENSOR-13].
+ *
+ * Borrowed tensors. Compiled code may build a tensor on its own memory without a call: handle 0, flag BORROWED, magic,
+ * `size_bytes`, and data, shape and strides that belong to the caller; NULL strides are compact row-major
+ * [KINA-TENSOR-18 ... KINA-TENSOR-24]. `runtime_wrap` does the same with checks. Host bytes of a borrowed input have
+ * been read when a call returns; borrowed device bytes must live until the stream has passed. The library keeps no
+ * record of them: no failure, no order of its own.
+ *
+ * Ownership. A maker (`runtime_alloc`, `runtime_view`, `runtime_alias`, `runtime_wrap`) demands an empty `out` and
+ * produces into it [KINA-TENSOR-27]; whatever has a handle is ended by `runtime_free`. Bytes live as long as any
+ * tensor, export or peer handle on their storage, and go back to the resource that gave them after their last use.
+ * Extents and strides count elements; offsets in the struct count bytes. All arithmetic on them is checked in 64 bits
+ * [KINA-STATUS-25].
+ *
+ * NULL. `out`, `in`, `source` and `tensor` are never NULL [KINA-STATUS-23]. `shape` may be NULL with ndim 0; NULL
+ * `strides` are compact; a NULL `stream` means the one that `runtime_stream_current` gives for the tensor's device.
+ *
+ * Threads. Any thread may call. Two structs with one handle are one tensor: reading calls may overlap; a call that
+ * frees a tensor or fills a struct must not overlap another call on that tensor or struct.
+ */
 
+/**
+ * Allocates a tensor: compact row-major, uninitialised, at least 256-byte aligned [KINA-TENSOR-35, KINA-TENSOR-36].
+ *
+ * The bytes come from the current resource of the device, on `stream` [KINA-TENSOR-37]; a tensor of zero bytes takes
+ * none [KINA-TENSOR-38]. `shape` has `ndim` extents, each 0 or more; ndim 0 is one element. Contents are unspecified.
+ *
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, no such device id
+ * INVALID_HANDLE     `stream` is not live, or `out` is neither empty nor a tensor
+ * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, or more than 2^63 - 1 elements or bytes
+ * DEVICE_MISMATCH    `stream` belongs to another device
+ * UNSUPPORTED        dtype outside the table, a device type without devices, page-locked or managed memory without feature cuda
+ * OUT_OF_MEMORY      the resource is exhausted; the error record has the bytes that were asked for
+ * DEVICE, DEVICE_LOST   the device refused
+ *
+ * since: 1.0
+ * feature: core
+ * null: shape (ndim 0), stream
+ * owner: out produce, shape borrow, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-41; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: handle, host, resource
+ * thread: any
+ */
 KINA_API KinaStatus runtime_alloc(KinaTensor *out, const int64_t *shape, int32_t ndim, KinaDtype dtype, int32_t device_type, int32_t device_id, KinaStream stream);
 
+/**
+ * Ends a tensor and makes its struct empty [KINA-TENSOR-42].
+ *
+ * The last tensor on a storage gives the bytes back to the resource that allocated them, after their last use on any
+ * stream [KINA-TENSOR-43]; while others live nothing is given back [KINA-TENSOR-44]. Of an import it lets the
+ * producer's deleter run. An empty tensor is freed with success and without effect [KINA-TENSOR-1]; of a borrowed one
+ * only the struct is emptied [KINA-TENSOR-45]. Copies of the struct are stale afterwards: freeing one is
+ * INVALID_HANDLE, never a double free [KINA-TENSOR-4]. Nothing else makes it fail: no failure on the bytes, no flag,
+ * no weak reference, no peer, no lost device [KINA-TENSOR-46, KINA-STATUS-30].
+ *
+ * INVALID_ARGUMENT   NULL pointer
+ * INVALID_HANDLE     freed before, never made, or no tensor at all
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: tensor consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-23; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23
+ * stream: enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_free(KinaTensor *tensor);
 
+/**
+ * Makes a tensor of another geometry on the bytes of `in`, without copying [KINA-TENSOR-47].
+ *
+ * `shape` and `strides` have `ndim` entries, in elements; NULL strides are compact row-major [KINA-TENSOR-48]; strides
+ * may be negative or 0. Element 0 of the view lies `offset_elements`, which may be negative, from element 0 of `in`
+ * [KINA-TENSOR-49]. Every byte that the view touches lies between the first and the last byte that `in` touches
+ * [KINA-TENSOR-50]. `flags` is 0 or `KINA_FLAG_READ_ONLY` [KINA-TENSOR-51]; a view in which two indices share a byte
+ * is READ_ONLY in any case [KINA-TENSOR-13]. The view keeps the storage alive and is freed by its own `runtime_free`,
+ * in any order with `in` [KINA-TENSOR-52].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data
+ * INVALID_HANDLE     `in` is not live or no tensor
+ * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or bytes outside the hull of `in`
+ * UNSUPPORTED        a flag bit other than READ_ONLY, or a borrowed `in` of unknown dtype or absent device
+ * OUT_OF_MEMORY      no host memory or handle
+ *
+ * since: 1.0
+ * feature: core
+ * null: shape (ndim 0), strides
+ * owner: out produce, in borrow, shape borrow, strides borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-50 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_view(KinaTensor *out, const KinaTensor *in, const int64_t *shape, const int64_t *strides, int32_t ndim, int64_t offset_elements, uint32_t flags);
 
+/**
+ * Makes a second tensor of the same geometry and flags on the storage of `in` [KINA-TENSOR-53].
+ *
+ * The two are equals: each is freed by its own `runtime_free`, in any order, and the storage lives until both are
+ * [KINA-TENSOR-52]. (A copied struct is not a second tensor but a second name of the first one.) The alias of a
+ * borrowed tensor has a handle and its own arrays [KINA-TENSOR-54].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data
+ * INVALID_HANDLE     `in` is not live or no tensor
+ * INVALID_SHAPE      a borrowed `in` whose geometry is not valid
+ * UNSUPPORTED        a borrowed `in` of unknown dtype or absent device
+ * OUT_OF_MEMORY      no host memory or handle
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, in borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_alias(KinaTensor *out, const KinaTensor *in);
 
+/**
+ * Makes a borrowed tensor on the caller's memory, checked and without allocating anything [KINA-TENSOR-57].
+ *
+ * `size_bytes` is how many bytes from `source->data` belong to the tensor; all its elements lie inside. The memory and
+ * the two arrays stay the caller's and live as long as the tensor is used. `flags` is 0 or `KINA_FLAG_READ_ONLY`
+ * [KINA-TENSOR-51]. `stream` is what the tensor says it was created on; NULL means the current one [KINA-TENSOR-58].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, NULL data with elements, NULL shape, data not aligned to the element, no such device id
+ * INVALID_HANDLE     `stream` is not live, or `out` is neither empty nor a tensor
+ * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or elements outside `size_bytes`
+ * DEVICE_MISMATCH    `stream` belongs to another device
+ * UNSUPPORTED        dtype outside the table, a device type without devices, a flag bit other than READ_ONLY
+ *
+ * since: 1.0
+ * feature: core
+ * null: source.data (no elements), source.shape (ndim 0), source.strides, stream
+ * owner: out produce, source borrow, source.data keep, source.shape keep, source.strides keep, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-TENSOR-60
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_wrap(KinaTensor *out, const DLTensor *source, uint64_t size_bytes, KinaStream stream, uint32_t flags);
 
+/**
+ * Waits until the last writer of the tensor's bytes has run, and reports its failure [KINA-TENSOR-61].
+ *
+ * When a byte under the tensor's elements is failed the answer is FAILED_INPUT and nothing is repaired
+ * [KINA-TENSOR-62]; `runtime_failure_get` tells more. On a borrowed tensor, whose writers the library does not know,
+ * it succeeds.
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ * FAILED_INPUT       a byte under its elements is failed
+ * DEVICE, DEVICE_LOST   the device refused
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; FAILED_INPUT KINA-TENSOR-62; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: synchronises
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
 
+/**
+ * Tells the library that foreign work, already enqueued on `stream`, reads or writes the tensor [KINA-TENSOR-63].
+ *
+ * Later work of the library waits for it where it must, and the bytes are not used again before it has run. `access`
+ * is `KINA_ACCESS_READ` (1), `KINA_ACCESS_WRITE` (2) or `KINA_ACCESS_READ_WRITE` (3). No byte is failed or repaired by
+ * it [KINA-TENSOR-65].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` or `stream` is not live
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * DEVICE_MISMATCH    `stream` belongs to another device
+ * READ_ONLY          `access` writes and the tensor is READ_ONLY
+ * UNSUPPORTED        a borrowed tensor, or an unknown `access`
+ * OUT_OF_MEMORY      no host memory or device event
+ * DEVICE, DEVICE_LOST   the device refused
+ *
+ * since: 1.0
+ * feature: core
+ * null: stream
+ * owner: tensor borrow, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-TENSOR-64 KINA-VERSION-16; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: enqueues
+ * alloc: host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_tensor_record_use(const KinaTensor *tensor, KinaStream stream, KinaAccess access);
 
-/* ==== storage ==== */
+/* ==== storage ====
+ *
+ * What tensors share. A *storage* is one reserved allocation with an id that is never used again; tensors, views,
+ * aliases, upgrades, opened peers and DLPack exports on it see the same bytes and the same failures. The *hull* of a
+ * tensor is the range from the first to one past the last byte that its elements touch; a tensor without elements has
+ * an empty one.
+ *
+ * Failures travel with bytes. A failed or skipped write marks the bytes that it should have written; an operation that
+ * would read a marked byte does not run, answers FAILED_INPUT, and marks its own `out` with the same failure
+ * [KINA-STORAGE-28]. A mark goes when its byte is written successfully, or by `runtime_failure_clear`; nothing else
+ * repairs [KINA-STORAGE-26]. A strided write repairs the bytes that it wrote and not those between them
+ * [KINA-STORAGE-23]. Freeing the storage ends all its marks [KINA-STORAGE-36].
+ *
+ * Ownership. Weak references and peer handles are ended by their `*_release`. A weak reference keeps nothing
+ * [KINA-STORAGE-44]; a peer handle keeps the storage and its contents [KINA-STORAGE-50]. Tensors made by
+ * `runtime_weak_upgrade` and `runtime_peer_open` are ended by `runtime_free`, and both need an empty `out`
+ * [KINA-TENSOR-27].
+ *
+ * NULL. Only `message` of `runtime_failure_set` may be NULL. Every tensor may be borrowed where a comment does not say
+ * otherwise, and is then checked like an input of an operation [KINA-TENSOR-18 ... KINA-TENSOR-23].
+ *
+ * Threads. Any thread may call, on the same storage too; an upgrade is atomic against the last release
+ * [KINA-STORAGE-47].
+ */
 
+/**
+ * Says whether two tensors have bytes in common.
+ *
+ * `KINA_OVERLAP_DISJOINT` (0): no common byte, an empty hull, or another device [KINA-STORAGE-1]; hulls that only
+ * touch are disjoint. `KINA_OVERLAP_SAME` (1): equal hulls [KINA-STORAGE-2]. `KINA_OVERLAP_PARTIAL` (2): anything else
+ * [KINA-STORAGE-3]. Hulls are compared by address, so that foreign memory is seen [KINA-STORAGE-4]; strided tensors
+ * that interleave without a common byte are still PARTIAL.
+ *
+ * INVALID_ARGUMENT   NULL pointer, a tensor is empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     a tensor is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, a borrow, b borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_overlap(KinaOverlap *out, const KinaTensor *a, const KinaTensor *b);
 
+/**
+ * Says whether the tensor may be changed in place without anyone noticing: 1 or 0.
+ *
+ * 1 when it is the only live tensor on its storage [KINA-STORAGE-6]. Views, aliases and exports count; weak
+ * references, peer handles and work in flight do not [KINA-STORAGE-7, KINA-STORAGE-8]. Foreign memory is never
+ * exclusive, unless the import came as a copy [KINA-STORAGE-9].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_is_exclusive(int32_t *out, const KinaTensor *tensor);
 
+/**
+ * Gives the key of the tensor's bytes: storage id, start and end of the hull.
+ *
+ * Two tensors have equal keys exactly when they have the same storage and the same hull; ordered by storage, start,
+ * end, keys sort and de-duplicate write sets [KINA-STORAGE-10, KINA-STORAGE-11]. Foreign memory has storage 0 and
+ * addresses [KINA-STORAGE-13]. The struct is fixed for ever and has no `struct_size`.
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_byte_range(KinaByteRange *out, const KinaTensor *tensor);
 
+/**
+ * Marks the bytes of a tensor as failed, with a new failure or with one that exists.
+ *
+ * With `cause` 0 a failure is made of `status` and a copy of `message` (NULL is ""), and `failure` receives its id
+ * [KINA-STORAGE-14, KINA-STORAGE-19]. Else `cause` is the id of a failure, which is extended to these bytes; `status`
+ * and `message` are ignored [KINA-STORAGE-16]. The newer failure takes over bytes that carried another
+ * [KINA-STORAGE-21]; doing it twice changes nothing [KINA-STORAGE-22]. The contents are not touched, so READ_ONLY
+ * tensors may be marked [KINA-STORAGE-38].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty or borrowed with NULL or misaligned data, unknown `cause`, `status` is SUCCESS
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor, or a `status` that the table has not
+ * OUT_OF_MEMORY      no host memory; nothing is marked
+ *
+ * since: 1.0
+ * feature: core
+ * null: message
+ * owner: failure produce, tensor borrow, message borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-STORAGE-17 KINA-STORAGE-18; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-18 KINA-STORAGE-39; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_failure_set(uint64_t *failure, const KinaTensor *tensor, uint64_t cause, KinaStatus status, const char *message);
 
+/**
+ * Reports the failure on the lowest failed byte under the tensor's elements, or that there is none.
+ *
+ * `out->struct_size` is set by the caller. `status`, `failure`, `function` and `message` are those of the root
+ * [KINA-STORAGE-31]; `range` is the run of bytes that carry it, from that byte on and inside the hull
+ * [KINA-STORAGE-32]; `skipped` names the functions that it kept from running on its way here, newest first, at most
+ * 16, and `skipped_total` counts them all [KINA-STORAGE-33]. Without a failure `status` is `KINA_SUCCESS` and all else
+ * 0. Strings are valid until this thread's next `runtime_failure_get` [KINA-STORAGE-34]. Reporting repairs nothing.
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ * VERSION            `struct_size` too small, above the limit, or no multiple of 8
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; VERSION KINA-VERSION-11 KINA-VERSION-12
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *tensor);
 
+/**
+ * Declares the bytes under the tensor's elements good again, without writing them.
+ *
+ * `was_failed` receives 1 if one of them was failed, else 0; other bytes of the storage keep their state
+ * [KINA-STORAGE-25].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
+ * OUT_OF_MEMORY      no host memory to split a range; nothing is cleared
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: was_failed produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_failure_clear(int32_t *was_failed, const KinaTensor *tensor);
 
+/**
+ * Makes a weak reference: it names the tensor's storage and geometry and keeps nothing alive [KINA-STORAGE-44].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed tensor
+ * OUT_OF_MEMORY      no host memory or handle
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-49; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_weak_create(KinaWeak *out, const KinaTensor *tensor);
 
+/**
+ * Makes a tensor of what a weak reference names, if its storage is still alive.
+ *
+ * The tensor has the shape, strides, offset, dtype and flags of the one that the reference was made of
+ * [KINA-STORAGE-45], and is ended by `runtime_free`. It succeeds while a tensor, an export or a peer handle keeps the
+ * storage [KINA-STORAGE-46], atomically against the last of them to go [KINA-STORAGE-47].
+ *
+ * INVALID_ARGUMENT   NULL pointer or handle, `out` not empty
+ * INVALID_HANDLE     `weak` is not live, its storage is gone, or `out` is neither empty nor a tensor
+ * OUT_OF_MEMORY      no host memory or handle
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, weak borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-STORAGE-46 KINA-TENSOR-3; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_weak_upgrade(KinaTensor *out, KinaWeak weak);
 
+/**
+ * Ends a weak reference, whether its storage lives or not [KINA-STORAGE-48].
+ *
+ * INVALID_ARGUMENT   NULL handle
+ * INVALID_HANDLE     `weak` is not live
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: weak consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_weak_release(KinaWeak weak);
 
+/**
+ * Makes a peer handle: a pin on the tensor's storage that other devices, or this one, can open [KINA-STORAGE-50].
+ *
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_HANDLE     `tensor` is not live or no tensor
+ * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
+ * UNSUPPORTED        a borrowed or PEER tensor, or feature peer is absent
+ * OUT_OF_MEMORY      no host memory or handle
+ *
+ * since: 1.0
+ * feature: peer
+ * null: none
+ * owner: out produce, tensor borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-56 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_peer_share(KinaPeer *out, const KinaTensor *tensor);
 
+/**
+ * Opens what a peer handle shares as a tensor on the given device.
+ *
+ * On the owner's device it is an ordinary alias of the shared tensor [KINA-STORAGE-51]; on another device that can
+ * reach it, a tensor with flags VIEW and PEER on the owner's bytes [KINA-STORAGE-52]. It keeps the storage by itself
+ * [KINA-STORAGE-54] and is ended by `runtime_free`. Nothing orders accesses of different devices except what callers
+ * ask for [KINA-STORAGE-57]; failures of either side are seen by both [KINA-STORAGE-58].
+ *
+ * INVALID_ARGUMENT   NULL pointer or handle, `out` not empty, no such device id
+ * INVALID_HANDLE     `peer` is not live, or `out` is neither empty nor a tensor
+ * UNSUPPORTED        no such device type, the device cannot reach the owner's, or feature peer is absent
+ * OUT_OF_MEMORY      no host memory or handle
+ * DEVICE, DEVICE_LOST   the device refused
+ *
+ * since: 1.0
+ * feature: peer
+ * null: none
+ * owner: out produce, peer borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; UNSUPPORTED KINA-STATUS-24 KINA-STORAGE-53 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: any
+ */
 KINA_API KinaStatus runtime_peer_open(KinaTensor *out, KinaPeer peer, int32_t device_type, int32_t device_id);
 
+/**
+ * Ends a peer handle; tensors opened from it stay [KINA-STORAGE-54, KINA-STORAGE-55].
+ *
+ * INVALID_ARGUMENT   NULL handle
+ * INVALID_HANDLE     `peer` is not live
+ *
+ * since: 1.0
+ * feature: peer
+ * null: none
+ * owner: peer consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26
+ * stream: enqueues
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
 
 /* ==== dlpack ====
