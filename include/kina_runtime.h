@@ -1,5 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kina_runtime.h: the C ABI of compiled tensor programs, version 1.0-rc. */
+/*
+ * kina_runtime.h: the C ABI of compiled tensor programs, version 1.0-rc.
+ *
+ * A compiler emits calls to the functions of this file. A program compiled against it runs, unchanged, on every later
+ * 1.x library and on every other implementation of the contract. This file is the manual; the numbered clauses that it
+ * cites in brackets, like [KINA-STATUS-4], stand in spec/, one file per chapter, in the order of this file.
+ *
+ * `gpu_` in a name marks what the compiler does not inline. Such a function runs where its operands live: on the host
+ * when they are host tensors, on an accelerator when they are there.
+ *
+ * Ten laws hold for every function; each chapter says only what is special.
+ *
+ *  1 Status      A function that can fail returns KinaStatus; every value but 0, now and later, is a failure. Results
+ *                come through out-pointers, which come first.
+ *  2 Failure     On any failure out-structs are as before, no ownership has moved, nothing is leaked, the library stays
+ *                usable, and the thread has an error record. Until resources, device or data refuse (tier 5), no byte
+ *                of any buffer has changed.
+ *  3 Precedence  Of several broken rules the lowest tier answers: (1) NULL, struct_size, magic, empty input;
+ *                (2) handles; (3) values and state; (4) not offered; (5) resources, device, data.
+ *  4 Silence     No exception, abort, exit, signal handler or output, unless logging is asked for.
+ *  5 Arithmetic  Counts, spans, sizes and offsets are 64-bit and checked for overflow.
+ *  6 Handles     64-bit names, never addresses, never used twice in a process. A stale, foreign or wrong one is
+ *                INVALID_HANDLE. Undefined: only a pointer that does not point where its type says, and law 9's race.
+ *  7 Ownership   The `owner` tag says it for every parameter. Releases fail only in tiers 1 to 3.
+ *  8 Order       Work goes to one stream chosen by one rule (chapter stream); uses of a storage are ordered across
+ *                streams by the library; bytes are reused after their last use.
+ *  9 Threads     Any function may be called from any thread. Reading calls on one tensor may overlap; a call that ends a
+ *                tensor or fills a struct must not overlap another call on it.
+ * 10 Life cycle  Calls are safe from atexit, from threads that outlive main, after driver shutdown, beside a second copy
+ *                of the library, and in a forked child, where host tensors go on working.
+ *
+ * Tag lines end the comment of every function: the half of the contract that programs read. All are mandatory.
+ *
+ *   since    the minor version that brought the function
+ *   feature  the KINA_FEATURE_* that it needs; without it the function is UNSUPPORTED [KINA-VERSION-5]
+ *   null     the pointers that may be NULL, each with its condition; any other NULL is INVALID_ARGUMENT
+ *   owner    what becomes of each pointer and handle: `produce` is written by the call, `borrow` is read during the
+ *            call, `keep` is referred to after it, `consume` is given away by a success
+ *   errors   every status that it can answer, with all its clauses; `injected` marks what only a fault can produce
+ *   stream   `host` touches no stream, `enqueues` returns before the work has run, `synchronises` returns after it
+ *   alloc    `handle` a slot of a table, `host` other host memory of the library, `resource` bytes through a memory
+ *            resource, `device` streams and events; each can be what OUT_OF_MEMORY means
+ *   thread   `calling` acts on state of the calling thread, `any` does not
+ *
+ * Growth. 1.x adds functions, enumerators at the end of their ranges, feature and flag bits, and fields behind
+ * struct_size. It changes and removes nothing. Values from 0x40000000 and flag bits 24 to 30 belong to vendors; bit 31
+ * of a flag word is never used. Option structs start with struct_size; NULL, or all-zero behind struct_size, means the
+ * defaults, for ever [KINA-VERSION-9 to 16]. In output structs the caller sets struct_size, the library fills the rest.
+ *
+ * Enumerations travel as int32_t, booleans are int32_t 0 or 1, sizes are uint64_t bytes, every array has its count.
+ * Strings are NUL-terminated UTF-8.
+ */
 #ifndef KINA_RUNTIME_H
 #define KINA_RUNTIME_H
 
@@ -8,56 +59,365 @@
 
 #include <dlpack/dlpack.h>
 
+/* The layouts below are frozen for 64-bit little-endian targets; 1.x has no others. */
+#if !defined(_WIN64) && (!defined(__SIZEOF_POINTER__) || __SIZEOF_POINTER__ != 8)
+#error "kina_runtime.h 1.x is for 64-bit targets"
+#endif
+#if !defined(_WIN64) && (!defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+#error "kina_runtime.h 1.x is for little-endian targets"
+#endif
+#if DLPACK_MAJOR_VERSION != 1
+#error "kina_runtime.h 1.x needs dlpack.h of major version 1"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* Marks what a library exports: visible in ELF and Mach-O while everything else is hidden. */
+#if defined(__GNUC__) || defined(__clang__)
 #define KINA_API __attribute__((visibility("default")))
+#else
+#define KINA_API
+#endif
 
-/* ==== types ==== */
+/* ==== types ====
+ *
+ * Every handle, number and struct, by chapter. All values and layouts are frozen (ci/freeze.c asserts them, and
+ * runtime_field_layout reports what a loaded binary has). Offsets stand at the left of each field's comment.
+ */
 
-/* Handles: pointers to types that are never completed; the value is a 64-bit name, never an address. NULL is no handle. */
-typedef struct KinaStreamHandle   *KinaStream;
-typedef struct KinaScopeHandle    *KinaScope;
-typedef struct KinaResourceHandle *KinaResource;
-typedef struct KinaWeakHandle     *KinaWeak;
-typedef struct KinaPeerHandle     *KinaPeer;
+/* ---- handles: pointers to types that are never completed; the value is a 64-bit name, never an address; NULL: none ---- */
 
-typedef uint32_t KinaDtype;
-typedef int32_t KinaStatus, KinaCategory, KinaNativeDomain, KinaFeature, KinaLogLevel, KinaAccess, KinaOverlap,
-                KinaUnaryOp, KinaBinaryOp, KinaReduceOp, KinaCompute, KinaGrowth, KinaLogFormat, KinaLogEvent;
+typedef struct KinaStreamHandle   *KinaStream;   /* an ordered queue of work on one device; chapter stream */
+typedef struct KinaScopeHandle    *KinaScope;    /* the token of one push, for runtime_scope_pop; of one thread */
+typedef struct KinaResourceHandle *KinaResource; /* a source of memory on one device; chapter resource */
+typedef struct KinaWeakHandle     *KinaWeak;     /* names a storage without keeping it; chapter storage */
+typedef struct KinaPeerHandle     *KinaPeer;     /* pins a storage for use by another device; chapter storage */
 
-enum { KINA_SUCCESS = 0, KINA_ERROR_OUT_OF_MEMORY = 1, KINA_ERROR_DEVICE = 2, KINA_ERROR_INVALID_SHAPE = 3, KINA_ERROR_DLPACK = 4,
-       KINA_ERROR_KERNEL_LAUNCH = 5, KINA_ERROR_INTERNAL = 6, KINA_ERROR_INVALID_ARGUMENT = 7, KINA_ERROR_INVALID_HANDLE = 8,
-       KINA_ERROR_INVALID_DTYPE = 9, KINA_ERROR_DEVICE_MISMATCH = 10, KINA_ERROR_UNSUPPORTED = 11, KINA_ERROR_OVERLAP = 12,
-       KINA_ERROR_READ_ONLY = 13, KINA_ERROR_FAILED_INPUT = 14, KINA_ERROR_INDEX_OUT_OF_RANGE = 15, KINA_ERROR_BUSY = 16,
-       KINA_ERROR_VERSION = 17, KINA_ERROR_DEVICE_LOST = 18, KINA_ERROR_VENDOR_LIBRARY = 19 };
-enum { KINA_CATEGORY_NONE = 0, KINA_CATEGORY_CALLER = 1, KINA_CATEGORY_RESOURCE = 2, KINA_CATEGORY_DEVICE = 3,
-       KINA_CATEGORY_UNSUPPORTED = 4, KINA_CATEGORY_INTERNAL = 5 };
-enum { KINA_NATIVE_NONE = 0, KINA_NATIVE_CUDA_RUNTIME = 1, KINA_NATIVE_CUDA_DRIVER = 2, KINA_NATIVE_CUBLAS = 3, KINA_NATIVE_CUDNN = 4 };
-enum { KINA_FEATURE_CORE = 1, KINA_FEATURE_DLPACK = 2, KINA_FEATURE_CUDA = 3, KINA_FEATURE_SIM = 4, KINA_FEATURE_PEER = 5,
-       KINA_FEATURE_CAPTURE = 6, KINA_FEATURE_FLOAT8 = 7 };
-enum { KINA_LOG_OFF = 0, KINA_LOG_ERROR = 1, KINA_LOG_WARNING = 2, KINA_LOG_INFO = 3, KINA_LOG_DEBUG = 4, KINA_LOG_TRACE = 5 };
-enum { KINA_ACCESS_READ = 1, KINA_ACCESS_WRITE = 2, KINA_ACCESS_READ_WRITE = 3 };
-enum { KINA_OVERLAP_DISJOINT = 0, KINA_OVERLAP_SAME = 1, KINA_OVERLAP_PARTIAL = 2 };
-enum { KINA_COMPUTE_STRICT = 0, KINA_COMPUTE_TF32 = 1 };
-enum { KINA_GROWTH_GEOMETRIC = 0, KINA_GROWTH_FIXED = 1, KINA_GROWTH_NONE = 2 };
+/* ---- numbers with names: the constants below each have one of these types ---- */
+
+typedef uint32_t KinaDtype;        /* KINA_DTYPE_*: the image of a DLDataType, code | bits << 8 | lanes << 16 */
+typedef int32_t  KinaStatus;       /* KINA_SUCCESS, KINA_ERROR_*: how a call ended */
+typedef int32_t  KinaCategory;     /* KINA_CATEGORY_*: who is to blame */
+typedef int32_t  KinaNativeDomain; /* KINA_NATIVE_*: whose number native_code is */
+typedef int32_t  KinaFeature;      /* KINA_FEATURE_*: what a build offers */
+typedef int32_t  KinaLogLevel;     /* KINA_LOG_OFF … KINA_LOG_TRACE */
+typedef int32_t  KinaAccess;       /* KINA_ACCESS_*: what foreign work does with a tensor */
+typedef int32_t  KinaOverlap;      /* KINA_OVERLAP_*: how two tensors share bytes */
+typedef int32_t  KinaUnaryOp;      /* KINA_UNARY_*: 0x100 … */
+typedef int32_t  KinaBinaryOp;     /* KINA_BINARY_*: 0x200 …, comparisons 0x240 … */
+typedef int32_t  KinaReduceOp;     /* KINA_REDUCE_*: 0x300 …, or'ed with KINA_REDUCE_KEEPDIMS */
+typedef int32_t  KinaCompute;      /* KINA_COMPUTE_*: arithmetic of a product */
+typedef int32_t  KinaGrowth;       /* KINA_GROWTH_*: how a pool grows */
+typedef int32_t  KinaLogFormat;    /* KINA_LOG_FORMAT_*: of a logging resource's file */
+typedef int32_t  KinaLogEvent;     /* KINA_LOG_EVENT_*: what a row of a logging resource tells */
+
+/* ---- version ---- */
+
+#define KINA_ABI_VERSION   0x00010000u /* major << 16 | minor of this header */
+#define KINA_STRUCT_LIMIT  4096u       /* struct_size above this, or no multiple of 8: VERSION, the tail is not read */
+
+enum {
+    KINA_FEATURE_CORE = 1,   /* everything that the tag `feature: core` marks; every runtime has it */
+    KINA_FEATURE_DLPACK = 2, /* export and import of DLPack structs */
+    KINA_FEATURE_CUDA = 3,   /* the build knows device types kDLCUDA, kDLCUDAHost and kDLCUDAManaged */
+    KINA_FEATURE_SIM = 4,    /* the build knows simulated devices, device type kDLExtDev */
+    KINA_FEATURE_PEER = 5,   /* peer handles: memory of one device named on another, or twice on its own */
+    KINA_FEATURE_CAPTURE = 6,/* streams can be captured into graphs */
+    KINA_FEATURE_FLOAT8 = 7  /* casts from and to the two 8-bit float dtypes */
+};
+
+/* ---- status ---- */
+
+enum { /* category and tier; the whole table is spec/tables/statuses.toml */
+    KINA_SUCCESS = 0,
+    KINA_ERROR_OUT_OF_MEMORY = 1,       /* resource, 5: a resource's bytes, host memory or handle values ran out */
+    KINA_ERROR_DEVICE = 2,              /* device, 5: a driver call failed; the native fields say which and how */
+    KINA_ERROR_INVALID_SHAPE = 3,       /* caller, 3: rank, extents, axis, permutation, bounds, count overflow */
+    KINA_ERROR_DLPACK = 4,              /* caller, 3: a malformed DLPack struct */
+    KINA_ERROR_KERNEL_LAUNCH = 5,       /* device, 5: a kernel could not be started */
+    KINA_ERROR_INTERNAL = 6,            /* internal, 5: a bug of the library; in no `errors` tag */
+    KINA_ERROR_INVALID_ARGUMENT = 7,    /* caller, 1 for NULL and empty inputs, 3 for values */
+    KINA_ERROR_INVALID_HANDLE = 8,      /* caller, 1 for a wrong magic, 2 for a handle that names nothing of its type */
+    KINA_ERROR_INVALID_DTYPE = 9,       /* caller, 3: operands' dtypes differ, or are not the one required */
+    KINA_ERROR_DEVICE_MISMATCH = 10,    /* caller, 3: operands live on different devices */
+    KINA_ERROR_UNSUPPORTED = 11,        /* unsupported, 4: what a later 1.x, or another build, could offer */
+    KINA_ERROR_OVERLAP = 12,            /* caller, 3: out shares bytes with an input, not exactly */
+    KINA_ERROR_READ_ONLY = 13,          /* caller, 3: a write into a read-only tensor */
+    KINA_ERROR_FAILED_INPUT = 14,       /* device, 5: an input carries a failure */
+    KINA_ERROR_INDEX_OUT_OF_RANGE = 15, /* caller, 5: an index found in the data */
+    KINA_ERROR_BUSY = 16,               /* caller, 3: the object is in use in a way that forbids this call */
+    KINA_ERROR_VERSION = 17,            /* caller, 1: struct_size, a tail not zero, a DLPack major, a newer program */
+    KINA_ERROR_DEVICE_LOST = 18,        /* device, 5: the device is lost for the rest of the process */
+    KINA_ERROR_VENDOR_LIBRARY = 19      /* device, 5: cuBLAS or cuDNN refused, or is absent */
+};
+enum { /* KinaErrorInfo.category */
+    KINA_CATEGORY_NONE = 0,        /* no failure */
+    KINA_CATEGORY_CALLER = 1,      /* the program must change */
+    KINA_CATEGORY_RESOURCE = 2,    /* the same call can succeed when memory is free */
+    KINA_CATEGORY_DEVICE = 3,      /* the device, its driver, its libraries, or work that failed on it */
+    KINA_CATEGORY_UNSUPPORTED = 4, /* not offered here */
+    KINA_CATEGORY_INTERNAL = 5     /* the library must change */
+};
+enum { /* KinaErrorInfo.native_domain */
+    KINA_NATIVE_NONE = 0,         /* nobody's */
+    KINA_NATIVE_CUDA_RUNTIME = 1, /* a cudaError_t */
+    KINA_NATIVE_CUDA_DRIVER = 2,  /* a CUresult */
+    KINA_NATIVE_CUBLAS = 3,       /* a cublasStatus_t */
+    KINA_NATIVE_CUDNN = 4         /* a cudnnStatus_t */
+};
+enum { /* each level includes those before it */
+    KINA_LOG_OFF = 0,     /* nothing */
+    KINA_LOG_ERROR = 1,   /* something was lost: leaked memory, a lost device */
+    KINA_LOG_WARNING = 2, /* something odd was repaired: a context that others changed, a fallback */
+    KINA_LOG_INFO = 3,    /* configuration: devices found, resources made */
+    KINA_LOG_DEBUG = 4,   /* every failing call */
+    KINA_LOG_TRACE = 5    /* every call */
+};
+
+typedef struct KinaErrorInfo { /* 96; output struct. Strings: static, or valid until this thread's next failing call */
+    uint32_t         struct_size;     /*  0 sizeof(KinaErrorInfo), set by the caller */
+    KinaStatus       status;          /*  4 KINA_SUCCESS: there is no record, all else is zero and message "" */
+    KinaCategory     category;        /*  8 follows from status */
+    int32_t          retryable;       /* 12 boolean: the same call may succeed later; follows from status */
+    int32_t          argument;        /* 16 position in the prototype from 1; 0: no single argument */
+    KinaNativeDomain native_domain;   /* 20 whose number native_code is; KINA_NATIVE_NONE: nobody's */
+    int64_t          native_code;     /* 24 what the driver or vendor library answered */
+    uint64_t         failure;         /* 32 FAILED_INPUT: id of the failure that the input carries; else 0 */
+    uint64_t         requested_bytes; /* 40 OUT_OF_MEMORY: the size asked for; else 0 */
+    const char      *function;        /* 48 "runtime_gpu_matmul" */
+    const char      *argument_name;   /* 56 "params.bias"; NULL: no single argument */
+    const char      *clause;          /* 64 "KINA-MATMUL-4" */
+    const char      *native_name;     /* 72 the constant's name; NULL: none */
+    const char      *native_message;  /* 80 the driver's own words; NULL: none */
+    const char      *message;         /* 88 one line for a human, never NULL */
+} KinaErrorInfo;
+
+/* Hears one log message; `message` is valid during the call. May be called by several threads at once. */
+typedef void (*KinaLogCallback)(void *context, KinaLogLevel level, const char *message);
+
+/* ---- device ---- */
+
+typedef struct KinaDeviceInfo { /* 96; output struct */
+    uint32_t    struct_size;              /*  0 sizeof(KinaDeviceInfo), set by the caller */
+    int32_t     device_type;              /*  4 as asked */
+    int32_t     device_id;                /*  8 as asked */
+    int32_t     is_lost;                  /* 12 boolean: calls on it are DEVICE_LOST */
+    const char *name;                     /* 16 never NULL, valid for the life of the process */
+    uint64_t    total_bytes;              /* 24 memory of the device */
+    uint64_t    free_bytes;               /* 32 of it free now; 0: unknown */
+    int32_t     compute_capability_major; /* 40 0: the device has none */
+    int32_t     compute_capability_minor; /* 44 */
+    int32_t     multiprocessor_count;     /* 48 on the host: hardware threads */
+    int32_t     warp_size;                /* 52 0: the device has none */
+    int32_t     driver_version;           /* 56 CUDA's integer form, 12040 for 12.4; 0: none */
+    int32_t     runtime_version;          /* 60 the same of the CUDA runtime */
+    int32_t     has_memory_pools;         /* 64 boolean: the driver has stream-ordered pools */
+    int32_t     has_unified_addressing;   /* 68 boolean: one address space with the host */
+    int32_t     numa_node;                /* 72 -1: unknown */
+    int32_t     reserved;                 /* 76 0 */
+    uint8_t     uuid[16];                 /* 80 all 0: the device has none */
+} KinaDeviceInfo;
+
+/* ---- resource ---- */
+
+enum {
+    KINA_GROWTH_GEOMETRIC = 0, /* each new piece is as large as all before it together */
+    KINA_GROWTH_FIXED = 1,     /* pieces of growth_bytes */
+    KINA_GROWTH_NONE = 2       /* initial_bytes and no more */
+};
 enum { KINA_LOG_FORMAT_TEXT = 0, KINA_LOG_FORMAT_JSON_LINES = 1 };
 enum { KINA_LOG_EVENT_ALLOCATE = 1, KINA_LOG_EVENT_DEALLOCATE = 2 };
-enum { KINA_FLAG_OWNED = 0x1, KINA_FLAG_VIEW = 0x2, KINA_FLAG_IMPORTED = 0x4, KINA_FLAG_BORROWED = 0x8, KINA_FLAG_READ_ONLY = 0x10, KINA_FLAG_PEER = 0x20 };
-enum { KINA_POOL_OPPORTUNISTIC = 0x1, KINA_POOL_LAZY = 0x2 };            /* KinaPoolParams.flags */
-enum { KINA_CUDA_ASYNC_OPPORTUNISTIC = 0x1 };                            /* KinaCudaAsyncParams.flags */
-enum { KINA_LOGGING_FRAMES = 0x1 };                                      /* KinaLoggingParams.flags */
-enum { KINA_DLPACK_COPY = 0x1, KINA_DLPACK_READ_ONLY = 0x2 };            /* KinaDlpackParams.flags */
-enum { KINA_REDUCE_KEEPDIMS = 0x10000 };
-enum {
-    KINA_DTYPE_BOOL = 0x00010806, KINA_DTYPE_U8 = 0x00010801, KINA_DTYPE_I8 = 0x00010800,
-    KINA_DTYPE_U16 = 0x00011001, KINA_DTYPE_I16 = 0x00011000, KINA_DTYPE_U32 = 0x00012001,
-    KINA_DTYPE_I32 = 0x00012000, KINA_DTYPE_U64 = 0x00014001, KINA_DTYPE_I64 = 0x00014000,
-    KINA_DTYPE_F8E4M3FN = 0x0001080A, KINA_DTYPE_F8E5M2 = 0x0001080C, KINA_DTYPE_F16 = 0x00011002,
-    KINA_DTYPE_BF16 = 0x00011004, KINA_DTYPE_F32 = 0x00012002, KINA_DTYPE_F64 = 0x00014002,
-    KINA_DTYPE_C64 = 0x00014005, KINA_DTYPE_C128 = 0x00018005
+enum { /* KinaPoolParams.flags */
+    KINA_POOL_OPPORTUNISTIC = 0x1, /* reuse may follow what happens to have finished; two runs may then differ */
+    KINA_POOL_LAZY = 0x2           /* take nothing from upstream before the first allocation */
 };
+enum { KINA_CUDA_ASYNC_OPPORTUNISTIC = 0x1 }; /* KinaCudaAsyncParams.flags: the driver may reuse as it happens to finish */
+enum { KINA_LOGGING_FRAMES = 0x1 };           /* KinaLoggingParams.flags: rows carry return addresses */
+
+typedef struct KinaResourceInfo { /* 168; output struct */
+    uint32_t     struct_size;      /*   0 sizeof(KinaResourceInfo), set by the caller */
+    int32_t      device_type;      /*   4 where its memory is */
+    int32_t      device_id;        /*   8 */
+    int32_t      supports_streams; /*  12 boolean: it orders by stream itself */
+    KinaResource upstream;         /*  16 borrowed handle; NULL at the base */
+    const char  *name;             /*  24 "logging(pool(host))"; valid while the resource lives */
+    uint64_t     alignment;        /*  32 of every block, in bytes */
+    uint64_t     maximum_bytes;    /*  40 0: no limit of its own */
+    uint64_t     live_bytes;       /*  48 allocated and not yet deallocated, as requested */
+    uint64_t     peak_bytes;       /*  56 highest live_bytes */
+    uint64_t     live_blocks;      /*  64 */
+    uint64_t     reserved_bytes;   /*  72 taken from upstream and not given back */
+    uint64_t     leaked_bytes;     /*  80 never given back: a device may still use them, or giving back failed */
+    uint64_t     leaked_blocks;    /*  88 */
+    uint64_t     metadata_bytes;   /*  96 host memory of the resource's own tables */
+    uint64_t     allocations;      /* 104 successful ones */
+    uint64_t     deallocations;    /* 112 */
+    uint64_t     failures;         /* 120 allocations refused */
+    uint64_t     upstream_calls;   /* 128 allocate and deallocate calls made on upstream or driver */
+    uint64_t     cache_hits;       /* 136 allocations served without order work and without upstream */
+    uint64_t     event_records;    /* 144 events recorded */
+    uint64_t     stream_waits;     /* 152 waits of a stream enqueued */
+    uint64_t     dropped_rows;     /* 160 logging: rows lost because the ring was full */
+} KinaResourceInfo;
+
+/* A custom resource's functions. They must not throw, are called under no lock, and may call anything except on their
+ * own resource. allocate answers SUCCESS, OUT_OF_MEMORY, DEVICE or DEVICE_LOST; anything else counts as DEVICE. */
+typedef KinaStatus (*KinaAllocateCallback)(void **out, void *context, uint64_t bytes, uint64_t alignment, KinaStream stream);
+typedef KinaStatus (*KinaDeallocateCallback)(void *context, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
+typedef void (*KinaDestroyCallback)(void *context); /* once, after the last deallocate */
+
+typedef struct KinaResourceVtable { /* 40; option struct, copied together with its name */
+    uint32_t               struct_size;      /*  0 sizeof(KinaResourceVtable) */
+    int32_t                supports_streams; /*  4 boolean; 0: the library waits for a block's users before deallocate */
+    const char            *name;             /*  8 NULL: "custom" */
+    KinaAllocateCallback   allocate;         /* 16 not NULL */
+    KinaDeallocateCallback deallocate;       /* 24 not NULL */
+    KinaDestroyCallback    destroy;          /* 32 NULL: nothing to do */
+} KinaResourceVtable;
+#define KINA_RESOURCE_VTABLE_INIT { (uint32_t)sizeof(KinaResourceVtable), 0, NULL, NULL, NULL, NULL }
+
+typedef struct KinaPoolParams { /* 56; option struct */
+    uint32_t   struct_size;             /*  0 sizeof(KinaPoolParams) */
+    uint32_t   flags;                   /*  4 KINA_POOL_*; 0: deterministic */
+    KinaGrowth growth;                  /*  8 */
+    uint32_t   reserved;                /* 12 0 */
+    uint64_t   initial_bytes;           /* 16 0: 1 GiB on an accelerator, on the host taken at the first need */
+    uint64_t   maximum_bytes;           /* 24 0: no limit of its own */
+    uint64_t   growth_bytes;            /* 32 KINA_GROWTH_FIXED: the step; 0: the pool's choice */
+    uint64_t   alignment;               /* 40 0: 256; else a power of two; below 256 counts as 256 */
+    uint64_t   release_threshold_bytes; /* 48 free bytes kept at a synchronise; 0: all of them */
+} KinaPoolParams;
+#define KINA_POOL_PARAMS_INIT   { (uint32_t)sizeof(KinaPoolParams), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+typedef struct KinaCudaAsyncParams { /* 32; option struct */
+    uint32_t struct_size;             /*  0 sizeof(KinaCudaAsyncParams) */
+    uint32_t flags;                   /*  4 KINA_CUDA_ASYNC_*; 0: no opportunistic reuse, internal dependencies on */
+    uint64_t initial_bytes;           /*  8 0: none */
+    uint64_t maximum_bytes;           /* 16 0: the device's */
+    uint64_t release_threshold_bytes; /* 24 0: maximum (keep everything) */
+} KinaCudaAsyncParams;
+#define KINA_CUDA_ASYNC_PARAMS_INIT { (uint32_t)sizeof(KinaCudaAsyncParams), 0, 0, 0, 0 }
+
+typedef struct KinaLogRow { /* 96; filled by the library, valid during the callback */
+    uint32_t        struct_size;      /*  0 what the library fills */
+    KinaLogEvent    event;            /*  4 */
+    KinaStatus      status;           /*  8 failures are rows too */
+    uint32_t        frame_count;      /* 12 entries of frames */
+    uint64_t        order;            /* 16 1, 2, 3 … for each resource */
+    uint64_t        time_nanoseconds; /* 24 monotonic clock */
+    uint64_t        thread;           /* 32 same value for same thread */
+    uint64_t        bytes;            /* 40 */
+    uint64_t        alignment;        /* 48 */
+    void           *data;             /* 56 the block */
+    KinaStream      stream;           /* 64 a name; may have ended */
+    KinaResource    resource;         /* 72 the logging resource; a name */
+    const char     *resource_name;    /* 80 */
+    const uint64_t *frames;           /* 88 return addresses, innermost first */
+} KinaLogRow;
+
+/* Hears the rows of a logging resource, off the allocating thread, one at a time. */
+typedef void (*KinaLogRowCallback)(void *context, const KinaLogRow *row);
+
+typedef struct KinaLoggingParams { /* 48; option struct */
+    uint32_t           struct_size; /*  0 sizeof(KinaLoggingParams) */
+    uint32_t           flags;       /*  4 KINA_LOGGING_* */
+    KinaLogFormat      format;      /*  8 of the file */
+    uint32_t           reserved;    /* 12 0 */
+    const char        *path;        /* 16 NULL: stderr when callback is NULL too; not together with callback */
+    KinaLogRowCallback callback;    /* 24 called off the allocating thread */
+    void              *context;     /* 32 handed to callback */
+    uint64_t           ring_rows;   /* 40 0: 65,536 */
+} KinaLoggingParams;
+#define KINA_LOGGING_PARAMS_INIT { (uint32_t)sizeof(KinaLoggingParams), 0, 0, 0, NULL, NULL, NULL, 0 }
+
+/* ---- tensor ---- */
+
+#define KINA_TENSOR_MAGIC  0x414E494Bu /* "KINA" in memory: KinaTensor.magic of a live tensor */
+#define KINA_MAX_NDIM      32          /* highest rank */
+
+enum { /* KinaTensor.flags */
+    KINA_FLAG_OWNED = 0x1,      /* made by runtime_alloc or an operation */
+    KINA_FLAG_VIEW = 0x2,       /* made by a view of another tensor */
+    KINA_FLAG_IMPORTED = 0x4,   /* the storage came through DLPack */
+    KINA_FLAG_BORROWED = 0x8,   /* the bytes are the caller's; alone with handle 0 */
+    KINA_FLAG_READ_ONLY = 0x10, /* writing into it is READ_ONLY */
+    KINA_FLAG_PEER = 0x20       /* the bytes are another device's */
+};
+enum { KINA_ACCESS_READ = 1, KINA_ACCESS_WRITE = 2, KINA_ACCESS_READ_WRITE = 3 };
+enum { /* C: computes in every family; K: casts and storage, feature float8; S: storage (alloc, DLPack, fill, movement, structure, indexing) */
+    KINA_DTYPE_BOOL = 0x00010806,    /* C one byte; not 0 is true, results are 0 or 1 */
+    KINA_DTYPE_U8 = 0x00010801,      /* C */
+    KINA_DTYPE_I8 = 0x00010800,      /* C */
+    KINA_DTYPE_U16 = 0x00011001,     /* S */
+    KINA_DTYPE_I16 = 0x00011000,     /* C */
+    KINA_DTYPE_U32 = 0x00012001,     /* S */
+    KINA_DTYPE_I32 = 0x00012000,     /* C */
+    KINA_DTYPE_U64 = 0x00014001,     /* S */
+    KINA_DTYPE_I64 = 0x00014000,     /* C */
+    KINA_DTYPE_F8E4M3FN = 0x0001080A,/* K 4 exponent bits, largest 448, no infinity */
+    KINA_DTYPE_F8E5M2 = 0x0001080C,  /* K 5 exponent bits, largest 57344 */
+    KINA_DTYPE_F16 = 0x00011002,     /* C IEEE binary16 */
+    KINA_DTYPE_BF16 = 0x00011004,    /* C the upper half of binary32 */
+    KINA_DTYPE_F32 = 0x00012002,     /* C IEEE binary32 */
+    KINA_DTYPE_F64 = 0x00014002,     /* C IEEE binary64 */
+    KINA_DTYPE_C64 = 0x00014005,     /* S two f32: real, imaginary */
+    KINA_DTYPE_C128 = 0x00018005     /* S two f64: real, imaginary */
+};
+
+typedef struct KinaTensor { /* 96; fixed. &t->dl is the tensor as const DLTensor *; casting the struct is not the same */
+    DLTensor     dl;         /*  0 data: first byte of the storage, NULL: zero bytes; byte_offset: of element 0 */
+    KinaResource allocator;  /* 48 resource that allocated the storage; NULL: none did */
+    KinaStream   stream;     /* 56 stream the tensor was created on */
+    uint64_t     size_bytes; /* 64 bytes of the underlying storage, from dl.data */
+    uint32_t     flags;      /* 72 KINA_FLAG_* */
+    uint32_t     magic;      /* 76 KINA_TENSOR_MAGIC in a live tensor, 0 in an empty one */
+    uint64_t     handle;     /* 80 names the tensor inside the library; 0 when borrowed */
+    uint64_t     reserved;   /* 88 0 */
+} KinaTensor;
+#define KINA_TENSOR_INIT        { { NULL, { (DLDeviceType)0, 0 }, 0, { 0, 0, 0 }, NULL, NULL, 0 }, NULL, NULL, 0, 0, 0, 0, 0 }
+
+/* ---- storage ---- */
+
+enum { KINA_OVERLAP_DISJOINT = 0, KINA_OVERLAP_SAME = 1, KINA_OVERLAP_PARTIAL = 2 };
+
+typedef struct KinaByteRange { /* 24; fixed, no struct_size: a key. Order: storage, start, end */
+    uint64_t storage; /*  0 id, never reused; 0: foreign memory, start and end are then addresses */
+    uint64_t start;   /*  8 bytes from the storage's first byte */
+    uint64_t end;     /* 16 one past the last byte of the hull; start == end: empty */
+} KinaByteRange;
+
+typedef struct KinaFailureInfo { /* 192; output struct. Strings: static, or valid until this thread's next runtime_failure_get */
+    uint32_t      struct_size;   /*   0 sizeof(KinaFailureInfo), set by the caller */
+    KinaStatus    status;        /*   4 of the root; KINA_SUCCESS: no byte is failed, all else 0 */
+    uint64_t      failure;       /*   8 id of the failure, never reused */
+    KinaByteRange range;         /*  16 lowest failed run of bytes inside the tensor's hull */
+    const char   *function;      /*  40 of the root */
+    const char   *message;       /*  48 of the root */
+    uint32_t      skipped_count; /*  56 entries set in skipped, at most 16 */
+    uint32_t      skipped_total; /*  60 length of the whole chain */
+    const char   *skipped[16];   /*  64 functions that did not run because of it, newest first */
+} KinaFailureInfo;
+
+/* ---- dlpack ---- */
+
+enum { /* KinaDlpackParams.flags */
+    KINA_DLPACK_COPY = 0x1,     /* export: hand out a copy */
+    KINA_DLPACK_READ_ONLY = 0x2 /* the other side may not write */
+};
+
+typedef struct KinaDlpackParams { /* 24; option struct */
+    uint32_t   struct_size; /*  0 sizeof(KinaDlpackParams) */
+    uint32_t   flags;       /*  4 KINA_DLPACK_* */
+    KinaStream stream;      /*  8 export: waits for the bytes; import: the bytes are ready on it; NULL: no order */
+    uint32_t   max_major;   /* 16 0: 1; versioned export only */
+    uint32_t   max_minor;   /* 20 read only when max_major is not 0 */
+} KinaDlpackParams;
+#define KINA_DLPACK_PARAMS_INIT { (uint32_t)sizeof(KinaDlpackParams), 0, NULL, 0, 0 }
+
+/* ---- elementwise: formulas and dtypes stand in spec/tables/ops.toml ---- */
+
 enum {
     KINA_UNARY_NEG = 0x100, KINA_UNARY_ABS = 0x101, KINA_UNARY_SIGN = 0x102, KINA_UNARY_EXP = 0x103,
     KINA_UNARY_EXPM1 = 0x104, KINA_UNARY_EXP2 = 0x105, KINA_UNARY_LOG = 0x106, KINA_UNARY_LOG1P = 0x107,
@@ -66,285 +426,680 @@ enum {
     KINA_UNARY_ASIN = 0x110, KINA_UNARY_ACOS = 0x111, KINA_UNARY_ATAN = 0x112, KINA_UNARY_SINH = 0x113,
     KINA_UNARY_COSH = 0x114, KINA_UNARY_TANH = 0x115, KINA_UNARY_ERF = 0x116, KINA_UNARY_SIGMOID = 0x117,
     KINA_UNARY_RELU = 0x118, KINA_UNARY_GELU = 0x119, KINA_UNARY_GELU_TANH = 0x11A, KINA_UNARY_SILU = 0x11B,
-    KINA_UNARY_FLOOR = 0x11C, KINA_UNARY_CEIL = 0x11D, KINA_UNARY_ROUND = 0x11E, KINA_UNARY_TRUNC = 0x11F,
-    KINA_UNARY_LOGICAL_NOT = 0x120, KINA_UNARY_BITWISE_NOT = 0x121, KINA_UNARY_ISNAN = 0x122,
-    KINA_UNARY_ISINF = 0x123, KINA_UNARY_ISFINITE = 0x124
+    KINA_UNARY_FLOOR = 0x11C, KINA_UNARY_CEIL = 0x11D,
+    KINA_UNARY_ROUND = 0x11E, /* half to even */
+    KINA_UNARY_TRUNC = 0x11F,
+    KINA_UNARY_LOGICAL_NOT = 0x120, KINA_UNARY_BITWISE_NOT = 0x121,
+    KINA_UNARY_ISNAN = 0x122, KINA_UNARY_ISINF = 0x123, KINA_UNARY_ISFINITE = 0x124 /* these three give bool */
 };
 enum {
-    KINA_BINARY_ADD = 0x200, KINA_BINARY_SUB = 0x201, KINA_BINARY_MUL = 0x202, KINA_BINARY_DIV = 0x203,
-    KINA_BINARY_FLOOR_DIV = 0x204, KINA_BINARY_MOD = 0x205, KINA_BINARY_POW = 0x206, KINA_BINARY_MAXIMUM = 0x207,
-    KINA_BINARY_MINIMUM = 0x208, KINA_BINARY_ATAN2 = 0x209, KINA_BINARY_LOGICAL_AND = 0x20A,
+    KINA_BINARY_ADD = 0x200, KINA_BINARY_SUB = 0x201, KINA_BINARY_MUL = 0x202,
+    KINA_BINARY_DIV = 0x203, /* true division */
+    KINA_BINARY_FLOOR_DIV = 0x204,
+    KINA_BINARY_MOD = 0x205, /* sign of the divisor */
+    KINA_BINARY_POW = 0x206,
+    KINA_BINARY_MAXIMUM = 0x207, KINA_BINARY_MINIMUM = 0x208, KINA_BINARY_ATAN2 = 0x209, KINA_BINARY_LOGICAL_AND = 0x20A,
     KINA_BINARY_LOGICAL_OR = 0x20B, KINA_BINARY_LOGICAL_XOR = 0x20C, KINA_BINARY_BITWISE_AND = 0x20D,
     KINA_BINARY_BITWISE_OR = 0x20E, KINA_BINARY_BITWISE_XOR = 0x20F, KINA_BINARY_SHIFT_LEFT = 0x210,
-    KINA_BINARY_SHIFT_RIGHT = 0x211, KINA_BINARY_EQUAL = 0x240, KINA_BINARY_NOT_EQUAL = 0x241,
-    KINA_BINARY_LESS = 0x242, KINA_BINARY_LESS_EQUAL = 0x243, KINA_BINARY_GREATER = 0x244,
-    KINA_BINARY_GREATER_EQUAL = 0x245
+    KINA_BINARY_SHIFT_RIGHT = 0x211,
+    /* comparisons give bool */
+    KINA_BINARY_EQUAL = 0x240, KINA_BINARY_NOT_EQUAL = 0x241, KINA_BINARY_LESS = 0x242, KINA_BINARY_LESS_EQUAL = 0x243,
+    KINA_BINARY_GREATER = 0x244, KINA_BINARY_GREATER_EQUAL = 0x245
 };
+
+/* ---- reduction ---- */
+
+#define KINA_AXIS_ALL      INT32_MIN /* as an axis: all axes at once */
+
 enum {
     KINA_REDUCE_SUM = 0x300, KINA_REDUCE_MEAN = 0x301, KINA_REDUCE_PROD = 0x302, KINA_REDUCE_MAX = 0x303,
-    KINA_REDUCE_MIN = 0x304, KINA_REDUCE_ARGMAX = 0x305, KINA_REDUCE_ARGMIN = 0x306, KINA_REDUCE_ANY = 0x307,
-    KINA_REDUCE_ALL = 0x308
+    KINA_REDUCE_MIN = 0x304,
+    KINA_REDUCE_ARGMAX = 0x305, KINA_REDUCE_ARGMIN = 0x306, /* give i64 */
+    KINA_REDUCE_ANY = 0x307, KINA_REDUCE_ALL = 0x308        /* give bool */
 };
+enum { KINA_REDUCE_KEEPDIMS = 0x10000 }; /* or'ed into a KinaReduceOp: reduced axes stay with extent 1 */
 
-#define KINA_ABI_VERSION   0x00010000u   /* major << 16 | minor */
-#define KINA_TENSOR_MAGIC  0x414E494Bu
-#define KINA_MAX_NDIM      32
-#define KINA_AXIS_ALL      INT32_MIN
-#define KINA_STRUCT_LIMIT  4096u         /* struct_size above this, or no multiple of 8: VERSION, the tail is not read */
+/* ---- matmul ---- */
 
-typedef struct KinaTensor {              /* 96; fixed */
-    DLTensor     dl;                     /*  0 */
-    KinaResource allocator;              /* 48 */
-    KinaStream   stream;                 /* 56 */
-    uint64_t     size_bytes;             /* 64 */
-    uint32_t     flags;                  /* 72 */
-    uint32_t     magic;                  /* 76 */
-    uint64_t     handle;                 /* 80 */
-    uint64_t     reserved;               /* 88 */
-} KinaTensor;
+enum { KINA_COMPUTE_STRICT = 0, KINA_COMPUTE_TF32 = 1 }; /* TF32: f32 products alone may round their inputs to 10 bits */
 
-typedef struct KinaByteRange {           /* 24; fixed, no struct_size: a key. Order: storage, start, end */
-    uint64_t storage;                    /*  0  id, never reused; 0: foreign memory, start and end are then addresses */
-    uint64_t start;                      /*  8  bytes from the storage's first byte */
-    uint64_t end;                        /* 16  one past the last byte of the hull; start == end: empty */
-} KinaByteRange;
-
-typedef struct KinaErrorInfo {           /* 96; output. Strings: static, or valid until this thread's next failing call */
-    uint32_t         struct_size;        /*  0 */
-    KinaStatus       status;             /*  4  KINA_SUCCESS: no record, all else 0 */
-    KinaCategory     category;           /*  8 */
-    int32_t          retryable;          /* 12  boolean */
-    int32_t          argument;           /* 16  position in the prototype from 1; 0: no single argument */
-    KinaNativeDomain native_domain;      /* 20 */
-    int64_t          native_code;        /* 24 */
-    uint64_t         failure;            /* 32  failure id (FAILED_INPUT); 0 none */
-    uint64_t         requested_bytes;    /* 40  OUT_OF_MEMORY */
-    const char      *function;           /* 48  "runtime_gpu_matmul" */
-    const char      *argument_name;      /* 56  "params.bias"; NULL none */
-    const char      *clause;             /* 64  "KINA-MATMUL-4" */
-    const char      *native_name;        /* 72  NULL none */
-    const char      *native_message;     /* 80  NULL none */
-    const char      *message;            /* 88  never NULL */
-} KinaErrorInfo;
-
-typedef struct KinaFailureInfo {         /* 192; output. Strings: static, or valid until this thread's next runtime_failure_get */
-    uint32_t      struct_size;           /*   0 */
-    KinaStatus    status;                /*   4  of the root; KINA_SUCCESS: no byte is failed, all else 0 */
-    uint64_t      failure;               /*   8 */
-    KinaByteRange range;                 /*  16  lowest failed run of bytes inside the tensor's hull */
-    const char   *function;              /*  40  root */
-    const char   *message;               /*  48  root */
-    uint32_t      skipped_count;         /*  56  entries set, at most 16 */
-    uint32_t      skipped_total;         /*  60  length of the whole chain */
-    const char   *skipped[16];           /*  64  newest first */
-} KinaFailureInfo;
-
-typedef struct KinaDeviceInfo {          /* 96; output */
-    uint32_t    struct_size;             /*  0 */
-    int32_t     device_type;             /*  4 */
-    int32_t     device_id;               /*  8 */
-    int32_t     is_lost;                 /* 12  boolean */
-    const char *name;                    /* 16  valid for the life of the process */
-    uint64_t    total_bytes;             /* 24 */
-    uint64_t    free_bytes;              /* 32  now; 0 unknown */
-    int32_t     compute_capability_major;/* 40  0 where there is none */
-    int32_t     compute_capability_minor;/* 44 */
-    int32_t     multiprocessor_count;    /* 48  host: hardware threads */
-    int32_t     warp_size;               /* 52  0 where there is none */
-    int32_t     driver_version;          /* 56  CUDA's integer form; 0 none */
-    int32_t     runtime_version;         /* 60 */
-    int32_t     has_memory_pools;        /* 64  boolean */
-    int32_t     has_unified_addressing;  /* 68  boolean */
-    int32_t     numa_node;               /* 72  -1 unknown */
-    int32_t     reserved;                /* 76  0 */
-    uint8_t     uuid[16];                /* 80  0 where there is none */
-} KinaDeviceInfo;
-
-typedef struct KinaResourceInfo {        /* 168; output */
-    uint32_t     struct_size;            /*   0 */
-    int32_t      device_type;            /*   4 */
-    int32_t      device_id;              /*   8 */
-    int32_t      supports_streams;       /*  12  boolean */
-    KinaResource upstream;               /*  16  borrowed handle; NULL at the base */
-    const char  *name;                   /*  24  "logging(pool(host))"; valid while the resource lives */
-    uint64_t     alignment;              /*  32 */
-    uint64_t     maximum_bytes;          /*  40  0: none */
-    uint64_t     live_bytes;             /*  48  as requested */
-    uint64_t     peak_bytes;             /*  56  highest live_bytes */
-    uint64_t     live_blocks;            /*  64 */
-    uint64_t     reserved_bytes;         /*  72  taken from upstream and not given back */
-    uint64_t     leaked_bytes;           /*  80 */
-    uint64_t     leaked_blocks;          /*  88 */
-    uint64_t     metadata_bytes;         /*  96  host memory of the resource's own tables */
-    uint64_t     allocations;            /* 104  successful ones */
-    uint64_t     deallocations;          /* 112 */
-    uint64_t     failures;               /* 120  allocations refused */
-    uint64_t     upstream_calls;         /* 128  allocate and deallocate calls made on upstream or driver */
-    uint64_t     cache_hits;             /* 136  allocations served without order work and without upstream */
-    uint64_t     event_records;          /* 144 */
-    uint64_t     stream_waits;           /* 152 */
-    uint64_t     dropped_rows;           /* 160  logging: rows lost because the ring was full */
-} KinaResourceInfo;
-
-typedef KinaStatus (*KinaAllocateCallback)(void **out, void *context, uint64_t bytes, uint64_t alignment, KinaStream stream);
-typedef KinaStatus (*KinaDeallocateCallback)(void *context, void *data, uint64_t bytes, uint64_t alignment, KinaStream stream);
-typedef void (*KinaDestroyCallback)(void *context);
-
-typedef struct KinaResourceVtable {      /* 40; option struct, copied with its name */
-    uint32_t               struct_size;      /*  0 */
-    int32_t                supports_streams; /*  4  boolean */
-    const char            *name;             /*  8  NULL: "custom" */
-    KinaAllocateCallback   allocate;         /* 16  not NULL */
-    KinaDeallocateCallback deallocate;       /* 24  not NULL */
-    KinaDestroyCallback    destroy;          /* 32  NULL: nothing to do */
-} KinaResourceVtable;
-
-typedef struct KinaPoolParams {          /* 56 */
-    uint32_t   struct_size;              /*  0 */
-    uint32_t   flags;                    /*  4  KINA_POOL_*; default: deterministic */
-    KinaGrowth growth;                   /*  8 */
-    uint32_t   reserved;                 /* 12  0 */
-    uint64_t   initial_bytes;            /* 16  0: 1 GiB on an accelerator, on the host taken at the first need */
-    uint64_t   maximum_bytes;            /* 24  0: no limit of its own */
-    uint64_t   growth_bytes;             /* 32  KINA_GROWTH_FIXED: the step; 0: the pool's choice */
-    uint64_t   alignment;                /* 40  0: 256; else a power of two; below 256 counts as 256 */
-    uint64_t   release_threshold_bytes;  /* 48  free bytes kept at a synchronise; 0: all of them */
-} KinaPoolParams;
-
-typedef struct KinaCudaAsyncParams {     /* 32 */
-    uint32_t struct_size;                /*  0 */
-    uint32_t flags;                      /*  4  default: no opportunistic reuse, internal dependencies on */
-    uint64_t initial_bytes;              /*  8  0: none */
-    uint64_t maximum_bytes;              /* 16  0: the device's */
-    uint64_t release_threshold_bytes;    /* 24  0: maximum (keep everything) */
-} KinaCudaAsyncParams;
-
-typedef struct KinaLogRow {              /* 96; filled by the library, valid during the callback */
-    uint32_t     struct_size;            /*  0 */
-    KinaLogEvent event;                  /*  4 */
-    KinaStatus   status;                 /*  8  failures are rows too */
-    uint32_t     frame_count;            /* 12 */
-    uint64_t     order;                  /* 16  1, 2, 3 … for each resource */
-    uint64_t     time_nanoseconds;       /* 24  monotonic clock */
-    uint64_t     thread;                 /* 32  same value for same thread */
-    uint64_t     bytes;                  /* 40 */
-    uint64_t     alignment;              /* 48 */
-    void        *data;                   /* 56 */
-    KinaStream   stream;                 /* 64  a name; may have ended */
-    KinaResource resource;               /* 72  the logging resource; a name */
-    const char  *resource_name;          /* 80 */
-    const uint64_t *frames;              /* 88  return addresses, innermost first */
-} KinaLogRow;
-typedef void (*KinaLogRowCallback)(void *context, const KinaLogRow *row);
-typedef void (*KinaLogCallback)(void *context, KinaLogLevel level, const char *message);
-
-typedef struct KinaLoggingParams {       /* 48 */
-    uint32_t           struct_size;      /*  0 */
-    uint32_t           flags;            /*  4  KINA_LOGGING_* */
-    KinaLogFormat      format;           /*  8  of the file */
-    uint32_t           reserved;         /* 12  0 */
-    const char        *path;             /* 16  NULL: stderr when callback is NULL too; not together with callback */
-    KinaLogRowCallback callback;         /* 24  called off the allocating thread */
-    void              *context;          /* 32 */
-    uint64_t           ring_rows;        /* 40  0: 65,536 */
-} KinaLoggingParams;
-
-typedef struct KinaMatmulParams {        /* 56 */
-    uint32_t          struct_size;       /*  0 */
-    int32_t           transpose_a;       /*  4  boolean: last two axes of a exchanged */
-    int32_t           transpose_b;       /*  8  boolean */
-    int32_t           scaled;            /* 12  boolean; 0: alpha 1, beta 0, neither field read */
-    double            alpha;             /* 16 */
-    double            beta;              /* 24 */
-    KinaCompute       compute;           /* 32 */
-    KinaDtype         out_dtype;         /* 36  0: the inputs' */
-    const KinaTensor *bias;              /* 40  NULL: none; shape (n), dtype of the result */
-    KinaUnaryOp       activation;        /* 48  0: none; relu, gelu, gelu_tanh, silu, sigmoid, tanh */
-    uint32_t          reserved;          /* 52  0 */
+typedef struct KinaMatmulParams { /* 56; option struct. Result: activation(alpha·A·B + beta·C + bias) */
+    uint32_t          struct_size; /*  0 sizeof(KinaMatmulParams) */
+    int32_t           transpose_a; /*  4 boolean: last two axes of a exchanged */
+    int32_t           transpose_b; /*  8 boolean: last two axes of b exchanged */
+    int32_t           scaled;      /* 12 boolean; 0: alpha 1, beta 0, neither field read */
+    double            alpha;       /* 16 */
+    double            beta;        /* 24 C is what a non-empty out holds; 0: C is not read */
+    KinaCompute       compute;     /* 32 */
+    KinaDtype         out_dtype;   /* 36 0: the inputs' */
+    const KinaTensor *bias;        /* 40 NULL: none; shape (n), dtype of the result */
+    KinaUnaryOp       activation;  /* 48 0: none; relu, gelu, gelu_tanh, silu, sigmoid, tanh */
+    uint32_t          reserved;    /* 52 0 */
 } KinaMatmulParams;
-
-typedef struct KinaDlpackParams {        /* 24 */
-    uint32_t   struct_size;              /*  0 */
-    uint32_t   flags;                    /*  4  KINA_DLPACK_* */
-    KinaStream stream;                   /*  8 */
-    uint32_t   max_major;                /* 16  0: 1; versioned export only */
-    uint32_t   max_minor;                /* 20  read only when max_major is not 0 */
-} KinaDlpackParams;
-
-#define KINA_TENSOR_INIT        { { NULL, { (DLDeviceType)0, 0 }, 0, { 0, 0, 0 }, NULL, NULL, 0 }, NULL, NULL, 0, 0, 0, 0, 0 }
 #define KINA_MATMUL_PARAMS_INIT { (uint32_t)sizeof(KinaMatmulParams), 0, 0, 0, 0.0, 0.0, 0, 0, NULL, 0, 0 }
-#define KINA_POOL_PARAMS_INIT   { (uint32_t)sizeof(KinaPoolParams), 0, 0, 0, 0, 0, 0, 0, 0 }
-#define KINA_CUDA_ASYNC_PARAMS_INIT { (uint32_t)sizeof(KinaCudaAsyncParams), 0, 0, 0, 0 }
-#define KINA_LOGGING_PARAMS_INIT { (uint32_t)sizeof(KinaLoggingParams), 0, 0, 0, NULL, NULL, NULL, 0 }
-#define KINA_DLPACK_PARAMS_INIT { (uint32_t)sizeof(KinaDlpackParams), 0, NULL, 0, 0 }
-#define KINA_RESOURCE_VTABLE_INIT { (uint32_t)sizeof(KinaResourceVtable), 0, NULL, NULL, NULL, NULL }
 
-/* ==== version ==== */
+/* ==== version ====
+ *
+ * Which contract a loaded binary speaks and what it offers. A program that was built with a newer header asks here
+ * before it relies on what is new. Nothing here opens a device or allocates; the answers never change in a process
+ * [KINA-VERSION-18, KINA-VERSION-23]. Strings are static.
+ */
 
+/**
+ * Returns the version of the contract that the library was built from, major << 16 | minor [KINA-VERSION-1].
+ *
+ * A program compiled with KINA_ABI_VERSION needs a library with the same major and at least that minor
+ * [KINA-VERSION-20].
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API uint32_t runtime_abi_version(void);
 
+/**
+ * Returns the name and version of the implementation as a static string, never NULL or empty [KINA-VERSION-2].
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API const char *runtime_version_string(void);
 
+/**
+ * Returns 1 if the build offers a feature, 0 if it does not or does not know the number [KINA-VERSION-3].
+ *
+ * It speaks of the build, not of the machine: runtime_device_count says whether there is a device. A function whose
+ * feature is not offered answers UNSUPPORTED [KINA-VERSION-5].
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API int32_t runtime_has_feature(KinaFeature feature);
 
+/**
+ * Reports where a field stands in a struct of the loaded binary, in bytes [KINA-VERSION-6].
+ *
+ * `type` names a public struct, "KinaTensor"; `field` one of its fields, "dl.shape", or is NULL for the whole struct:
+ * offset 0 and its size. Every struct and field of this header is known [KINA-VERSION-8].
+ *
+ * INVALID_ARGUMENT  `offset`, `bytes` or `type` is NULL
+ * UNSUPPORTED       the binary knows no such type or field [KINA-VERSION-7]
+ *
+ * since: 1.0
+ * feature: core
+ * null: field
+ * owner: offset produce, bytes produce, type borrow, field borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23; UNSUPPORTED KINA-VERSION-7
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_field_layout(uint64_t *offset, uint64_t *bytes, const char *type, const char *field);
 
-/* ==== status ==== */
+/* ==== status ====
+ *
+ * How a call failed, in the words of the thread that made it. Each thread has one error record: the last failure of
+ * its own calls. A failing call replaces it, a successful one leaves it alone [KINA-STATUS-3, KINA-STATUS-4,
+ * KINA-STATUS-8]; the functions that read it never set it [KINA-STATUS-5]. Its strings live until the next failing
+ * call of the same thread [KINA-STATUS-9]; no function returns a NULL string [KINA-STATUS-46].
+ */
 
+/**
+ * Returns the word of a status, "INVALID_SHAPE", and "UNKNOWN" for a number without one [KINA-STATUS-2].
+ *
+ * The string is static. An unknown number is still a failure, of a newer library.
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API const char *runtime_status_name(KinaStatus status);
 
+/**
+ * Returns the message of the calling thread's error record, "" when there is none [KINA-STATUS-6].
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: calling
+ */
 KINA_API const char *runtime_last_error_message(void);
 
+/**
+ * Copies the calling thread's error record into `*out`; with no record, status 0 and message "" [KINA-STATUS-6].
+ *
+ * Its own failures set no record [KINA-STATUS-5].
+ *
+ * INVALID_ARGUMENT  `out` is NULL
+ * VERSION           `out->struct_size` is wrong [KINA-VERSION-11, KINA-VERSION-12]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23; VERSION KINA-VERSION-11 KINA-VERSION-12
+ * stream: host
+ * alloc: none
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_last_error(KinaErrorInfo *out);
 
+/**
+ * Removes the calling thread's error record [KINA-STATUS-7].
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: none
+ * stream: host
+ * alloc: none
+ * thread: calling
+ */
 KINA_API void runtime_clear_last_error(void);
 
+/**
+ * Makes `callback` hear the library's messages at or below `level`; NULL ends logging [KINA-STATUS-39].
+ *
+ * One callback serves the process. It is called on the thread whose call it tells of, by several at once
+ * [KINA-STATUS-51], under no lock; it must not throw, and may call anything but this function [KINA-STATUS-38,
+ * KINA-STATUS-41]. Its own calls are not logged [KINA-STATUS-43]. When this function returns, no other thread is inside
+ * the old callback, whose context may then be freed. A forked child starts with none [KINA-STATUS-42].
+ *
+ * UNSUPPORTED  a level outside KINA_LOG_OFF … KINA_LOG_TRACE [KINA-STATUS-40]
+ * BUSY         called from inside a log callback [KINA-STATUS-41]
+ *
+ * since: 1.0
+ * feature: core
+ * null: callback, context
+ * owner: callback keep, context keep
+ * errors: BUSY KINA-STATUS-41; UNSUPPORTED KINA-STATUS-40
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_set_log_callback(KinaLogCallback callback, void *context, KinaLogLevel level);
 
-/* ==== device ==== */
+/* ==== device ====
+ *
+ * A device is a DLPack device type and an id from 0: kDLCPU 1 is the host, with id 0 alone; kDLCUDA 2; kDLCUDAHost 3
+ * (pinned host memory) and kDLCUDAManaged 13, both on machines with CUDA devices [KINA-DEVICE-4]; kDLExtDev 12, devices
+ * simulated on the host. Counts never change in a process [KINA-DEVICE-5].
+ *
+ * In every function but runtime_device_count a type without devices is UNSUPPORTED and an id outside 0 … count−1 is
+ * INVALID_ARGUMENT [KINA-STATUS-24]. A device whose work ended with an unrecoverable error is lost: calls on it are
+ * DEVICE_LOST from then on, releases still succeed [KINA-DEVICE-21, KINA-STATUS-30]. No pointer here may be NULL.
+ */
 
+/**
+ * Gives the number of devices of a type, 0 for a type without devices, known or not [KINA-DEVICE-1].
+ *
+ * INVALID_ARGUMENT  `out` is NULL
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_device_count(int32_t *out, int32_t device_type);
 
+/**
+ * Describes a device [KINA-DEVICE-6 to KINA-DEVICE-8]; of a lost one too, with `is_lost` 1 [KINA-DEVICE-22].
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices
+ * VERSION           `out->struct_size` is wrong
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_device_info(KinaDeviceInfo *out, int32_t device_type, int32_t device_id);
 
+/**
+ * Gives 1 if a device can read and write memory of the device `peer_id` of its type, else 0 [KINA-DEVICE-9].
+ *
+ * Every device can access itself.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or one of the ids does not exist
+ * UNSUPPORTED       the type has no devices
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_device_can_access(int32_t *out, int32_t device_type, int32_t device_id, int32_t peer_id);
 
+/**
+ * Waits until all work enqueued on a device before the call has run, on imported streams too [KINA-DEVICE-11].
+ *
+ * Failures that the work found go to the tensors concerned and are no failure of this call [KINA-DEVICE-12].
+ *
+ * INVALID_ARGUMENT  no such id
+ * UNSUPPORTED       the type has no devices, or a stream of the device captures [KINA-STREAM-22]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: none
+ * errors: INVALID_ARGUMENT KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: synchronises
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id);
 
+/**
+ * Enters a scope of a device on the calling thread: its context becomes current, its stream is bound [KINA-DEVICE-14].
+ *
+ * What is bound, from entry to end: the newest live redirect on the device, else the newest live phase, else the main
+ * stream [KINA-DEVICE-15]. A runtime_stream_push for the device stays in force. Entering is all or nothing
+ * [KINA-DEVICE-16]. runtime_scope_pop restores the stream, then the context; if others changed the context inside, it
+ * is restored, logged, and no failure [KINA-DEVICE-18, KINA-DEVICE-19].
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices
+ * OUT_OF_MEMORY     no memory for the scope
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_device_push(KinaScope *out, int32_t device_type, int32_t device_id);
 
-/* ==== stream ==== */
+/* ==== stream ====
+ *
+ * A stream is a queue of work of one device. Host streams exist, are real handles and always idle, so that programs
+ * need not know where they run [KINA-STREAM-10]. Handles are made here and named by tensors; NULL where one is demanded
+ * is INVALID_ARGUMENT [KINA-STATUS-28], an ended or wrong one INVALID_HANDLE [KINA-STATUS-26].
+ *
+ * Which stream. A stream parameter that is not NULL wins; NULL means runtime_stream_current [KINA-STREAM-27]. An
+ * operation takes the first of: (1) the newest runtime_stream_push for the execution device on this thread; (2) inside a
+ * runtime_device_push scope of that device, what it binds: redirect, else phase, else main; (3) the stream of a
+ * non-empty `out`; (4) the first input's; (5) main [KINA-STREAM-30]. Ended streams and those of other devices do not
+ * count in (3) and (4) [KINA-STREAM-31]. The execution device is that of `out`, else of the inputs, and for copies
+ * between devices the accelerator's end [KINA-STREAM-29].
+ *
+ * Order. Uses of one storage through tensors of its own device are ordered by the library in the order of the calls, on
+ * whatever streams [KINA-STREAM-33]. Work on the host is complete at return [KINA-STREAM-36]. The caller orders accesses
+ * through PEER tensors and aliases of foreign memory [KINA-STREAM-38].
+ *
+ * Scopes. Every push acts on the calling thread alone and gives a token; runtime_scope_pop ends the newest. Scopes that
+ * are left end with their thread [KINA-STREAM-43 to KINA-STREAM-48]. Tokens are not shared with other threads.
+ *
+ * Ownership. Handles of runtime_stream_checkout are checked in, those of runtime_stream_import released; all others are
+ * borrowed and never ended [KINA-STREAM-9].
+ */
 
+/**
+ * Gives the main stream of a device, the same handle at every call [KINA-STREAM-1].
+ *
+ * No push changes it; capture and fencing use it [KINA-STREAM-2]. The handle is borrowed and never ends.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices
+ * OUT_OF_MEMORY     no memory for the stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_main(KinaStream *out, int32_t device_type, int32_t device_id);
 
+/**
+ * Takes a stream of a device for the caller alone, until it is checked in [KINA-STREAM-3].
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices
+ * OUT_OF_MEMORY     no memory for the stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_checkout(KinaStream *out, int32_t device_type, int32_t device_id);
 
+/**
+ * Gives a checked-out stream back; the handle ends, work on the stream stays ordered [KINA-STREAM-4].
+ *
+ * A release: it fails only for the caller's faults [KINA-STATUS-30].
+ *
+ * INVALID_ARGUMENT  `stream` is NULL or was not checked out [KINA-STREAM-5]
+ * INVALID_HANDLE    `stream` is no live stream
+ * BUSY              it is pushed on some thread, or captures [KINA-STREAM-6]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: stream consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-STREAM-5; INVALID_HANDLE KINA-STATUS-26; BUSY KINA-STREAM-6
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
 
+/**
+ * Gives a handle to a native stream of the caller's, a `cudaStream_t` [KINA-STREAM-13].
+ *
+ * One native stream has one handle, counted; each import is ended by runtime_stream_release, and until the last of them
+ * the native stream must live. 1 is CUDA's legacy default stream, not capturable; 2 the per-thread one, usable on the
+ * importing thread alone [KINA-STREAM-14]. The library never destroys it [KINA-STREAM-16].
+ *
+ * INVALID_ARGUMENT  `out` or `native` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices, or is the host [KINA-STREAM-12]
+ * OUT_OF_MEMORY     no memory for the stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, native keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-12; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_import(KinaStream *out, int32_t device_type, int32_t device_id, void *native);
 
+/**
+ * Ends one import of a native stream; the last one ends the handle [KINA-STREAM-13].
+ *
+ * A release: it fails only for the caller's faults [KINA-STATUS-30].
+ *
+ * INVALID_ARGUMENT  `stream` is NULL or was not imported [KINA-STREAM-15]
+ * INVALID_HANDLE    `stream` is no live stream
+ * BUSY              the last import, while it is pushed or captures [KINA-STREAM-6]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: stream consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-STREAM-15; INVALID_HANDLE KINA-STATUS-26; BUSY KINA-STREAM-6
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_release(KinaStream stream);
 
+/**
+ * Gives the native handle of a stream, a `cudaStream_t`; NULL on the host [KINA-STREAM-17].
+ *
+ * It stays the library's. Foreign work put on it is ordered by the caller, or declared with runtime_tensor_record_use.
+ *
+ * INVALID_ARGUMENT  `out` or `stream` is NULL
+ * INVALID_HANDLE    `stream` is no live stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_native(void **out, KinaStream stream);
 
+/**
+ * Waits until all work enqueued on a stream before the call has run [KINA-STREAM-18].
+ *
+ * Failures that the work found go to the tensors concerned and are no failure of this call.
+ *
+ * INVALID_ARGUMENT  `stream` is NULL
+ * INVALID_HANDLE    `stream` is no live stream
+ * UNSUPPORTED       it captures, or is another thread's per-thread stream [KINA-STREAM-22, KINA-STREAM-14]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: synchronises
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_synchronize(KinaStream stream);
 
+/**
+ * Gives 1 if all work enqueued on a stream has run, else 0, without waiting [KINA-STREAM-19].
+ *
+ * INVALID_ARGUMENT  `out` or `stream` is NULL
+ * INVALID_HANDLE    `stream` is no live stream
+ * UNSUPPORTED       it captures, or is another thread's per-thread stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, stream borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: none
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_query(int32_t *out, KinaStream stream);
 
+/**
+ * Orders later work on `stream` after the work that is now on `awaited` [KINA-STREAM-20].
+ *
+ * The call itself does not wait, unless `stream` is a host stream [KINA-STREAM-21]. The two may be of different devices.
+ *
+ * INVALID_ARGUMENT  one is NULL
+ * INVALID_HANDLE    one is no live stream
+ * UNSUPPORTED       one captures, or is another thread's per-thread stream
+ * OUT_OF_MEMORY     no memory for the event
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: stream borrow, awaited borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host/enqueues
+ * alloc: host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited);
 
+/**
+ * Gives the stream that NULL means on the calling thread for a device [KINA-STREAM-23, KINA-STREAM-24].
+ *
+ * The newest runtime_stream_push for it, else what the innermost device scope of it binds, else its main stream. The
+ * handle is borrowed.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or no such id
+ * UNSUPPORTED       the type has no devices
+ * OUT_OF_MEMORY     no memory for the stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_stream_current(KinaStream *out, int32_t device_type, int32_t device_id);
 
+/**
+ * Gives the stream of a phase of a device, made once, the same at every call [KINA-STREAM-7].
+ *
+ * Alternating phases puts successive steps on disjoint streams. Nothing but shared storages orders them. The handle is
+ * borrowed and lives as long as the process.
+ *
+ * INVALID_ARGUMENT  `out` is NULL, no such id, or a negative phase [KINA-STREAM-8]
+ * UNSUPPORTED       the type has no devices
+ * OUT_OF_MEMORY     no memory for the stream
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-STREAM-8; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host, device
+ * thread: any
+ */
 KINA_API KinaStatus runtime_stream_phase(KinaStream *out, int32_t device_type, int32_t device_id, int32_t phase);
 
+/**
+ * Sends the calling thread's work on the stream's device to it, until popped [KINA-STREAM-23].
+ *
+ * It is stronger than device scopes, also than those entered after it. The matching library handles and workspaces go
+ * with it. While pushed the stream cannot be checked in or released.
+ *
+ * INVALID_ARGUMENT  `out` or `stream` is NULL
+ * INVALID_HANDLE    `stream` is no live stream
+ * UNSUPPORTED       it is another thread's per-thread stream [KINA-STREAM-14]
+ * OUT_OF_MEMORY     no memory for the scope
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_stream_push(KinaScope *out, KinaStream stream);
 
+/**
+ * Makes device scopes entered from now on bind the stream of a phase [KINA-DEVICE-15].
+ *
+ * A redirect is stronger. Scopes that are open keep what they bound [KINA-STREAM-25].
+ *
+ * INVALID_ARGUMENT  `out` is NULL, or a negative phase [KINA-STREAM-8]
+ * OUT_OF_MEMORY     no memory for the scope
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STREAM-8; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_phase_push(KinaScope *out, int32_t phase);
 
+/**
+ * Makes scopes of the stream's device entered from now on bind it [KINA-DEVICE-15].
+ *
+ * Nested redirects restore the outer one. Scopes that are open keep what they bound [KINA-STREAM-25].
+ *
+ * INVALID_ARGUMENT  `out` or `stream` is NULL
+ * INVALID_HANDLE    `stream` is no live stream
+ * UNSUPPORTED       it is another thread's per-thread stream [KINA-STREAM-14]
+ * OUT_OF_MEMORY     no memory for the scope
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: out produce, stream keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
 
+/**
+ * Announces that a stream captures: calls on it are recorded, not run [KINA-STREAM-39, KINA-STREAM-40].
+ *
+ * Memory of recorded work comes from `resource` alone, which the caller keeps as long as the graph. Capture itself is
+ * begun and ended by the caller through the native handle. Without the announcement work on a capturing stream is
+ * refused [KINA-STREAM-41].
+ *
+ * INVALID_ARGUMENT  a parameter is NULL
+ * INVALID_HANDLE    `stream` or `resource` is not live
+ * DEVICE_MISMATCH   they are of different devices [KINA-STREAM-42]
+ * UNSUPPORTED       no feature capture; a host or legacy default stream [KINA-STREAM-42]
+ * OUT_OF_MEMORY     no memory for the scope
+ *
+ * since: 1.0
+ * feature: capture
+ * null: none
+ * owner: out produce, stream keep, resource keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-STREAM-42; UNSUPPORTED KINA-VERSION-5 KINA-STREAM-14 KINA-STREAM-42; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host
+ * alloc: handle, host
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_capture_push(KinaScope *out, KinaStream stream, KinaResource resource);
 
+/**
+ * Ends the calling thread's newest scope and restores what was in force before it [KINA-STREAM-44].
+ *
+ * One function for every push: device, stream, phase, redirect, capture and resource. A release: it fails only for the
+ * caller's faults, and then changes nothing.
+ *
+ * INVALID_ARGUMENT  `scope` is NULL, or live but not this thread's newest [KINA-STREAM-45]
+ * INVALID_HANDLE    `scope` was popped, its thread ended, or it is no scope [KINA-STREAM-45]
+ *
+ * since: 1.0
+ * feature: core
+ * null: none
+ * owner: scope consume
+ * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-STREAM-45; INVALID_HANDLE KINA-STATUS-26 KINA-STREAM-45
+ * stream: host
+ * alloc: none
+ * thread: calling
+ */
 KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
 
 /* ==== resource ====
