@@ -1,0 +1,141 @@
+// Parameters on their way from pointers to references: one class per kind, three steps in the order of the error tiers.
+#pragma once
+
+#include <cstring>
+
+#include "impl/core/device.h"
+#include "impl/core/operand.h"
+
+namespace kina {
+
+// Takes all parameters of a call through tier 1 (NULL, struct_size, magic), tier 2 (handles), and the part of tier 3 that a
+// parameter can break alone. Write it first in every entry point.
+template <class... Arguments>
+void dereference(Arguments&... arguments) {
+  (arguments.present(), ...);
+  (arguments.resolve(), ...);
+  (arguments.validate(), ...);
+}
+
+// A pointer that must not be NULL.
+template <class T>
+class Pointer {
+ public:
+  Pointer(T* pointer, Argument argument) : pointer_(pointer), argument_(argument) {}
+  void present() const {
+    require<Message::null_pointer>(pointer_ != nullptr, "KINA-STATUS-23", argument_, argument_.name);
+  }
+  void resolve() const {}
+  void validate() const {}
+  T& operator*() const { return *pointer_; }
+  T* get() const { return pointer_; }
+  Argument argument() const { return argument_; }
+
+ private:
+  T* pointer_;
+  Argument argument_;
+};
+
+enum class Null : uint8_t { refused, allowed };
+
+// A handle of a counted object. With Null::allowed an absent one is empty.
+template <class Handle, class T>
+class HandleArgument {
+ public:
+  HandleArgument(Handle handle, Argument argument, HandleTable<T>& table, Kind kind, Null null = Null::refused)
+      : handle_(handle), argument_(argument), table_(table), kind_(kind), null_(null) {}
+  void present() const {
+    require<Message::null_handle>(handle_ != nullptr || null_ == Null::allowed, "KINA-STATUS-28", argument_,
+                                  argument_.name);
+  }
+  void resolve() {
+    if (handle_ == nullptr) return;
+    object_ = table_.acquire(value_of(handle_));
+    require<Message::stale_handle>(bool(object_), "KINA-STATUS-26", argument_, argument_.name, word_of(kind_));
+  }
+  void validate() const {}
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_.get(); }
+  T* get() const { return object_.get(); }
+  explicit operator bool() const { return bool(object_); }
+  Argument argument() const { return argument_; }
+
+ private:
+  Handle handle_;
+  Argument argument_;
+  HandleTable<T>& table_;
+  Kind kind_;
+  Null null_;
+  Ref<T> object_;
+};
+
+class StreamArgument : public HandleArgument<KinaStream, Stream> {
+ public:
+  StreamArgument(KinaStream handle, Argument argument, Null null = Null::refused)
+      : HandleArgument(handle, argument, streams(), Kind::stream, null) {}
+};
+
+class ResourceArgument : public HandleArgument<KinaResource, Resource> {
+ public:
+  ResourceArgument(KinaResource handle, Argument argument, Null null = Null::refused)
+      : HandleArgument(handle, argument, resources(), Kind::resource, null) {}
+};
+
+// Checks `struct_size` of an option or output struct of at least `known` bytes; see the version chapter.
+void require_struct_size(uint32_t struct_size, size_t known, Argument argument);
+void require_zero_tail(const void* structure, uint32_t struct_size, size_t known, Argument argument);
+
+// An option struct: NULL means all defaults. A copy of what the caller gave, as far as it is known here.
+template <class T>
+class Options {
+ public:
+  Options(const T* given, Argument argument, Null null = Null::allowed) : given_(given), argument_(argument), null_(null) {}
+  void present() {
+    require<Message::null_pointer>(given_ != nullptr || null_ == Null::allowed, "KINA-STATUS-23", argument_,
+                                   argument_.name);
+    if (given_ == nullptr) return;
+    require_struct_size(given_->struct_size, sizeof(T), argument_);
+    require_zero_tail(given_, given_->struct_size, sizeof(T), argument_);
+    std::memcpy(&value_, given_, sizeof(T));
+  }
+  void resolve() const {}
+  void validate() const {}
+  const T* operator->() const { return &value_; }
+  const T& operator*() const { return value_; }
+  Argument argument() const { return argument_; }
+  // Tier 1 as well: call it right after `present` for each reserved field.
+  void require_reserved(uint64_t field) const {
+    require<Message::struct_reserved>(field == 0, "KINA-VERSION-14", argument_, argument_.name);
+  }
+
+ private:
+  const T* given_;
+  Argument argument_;
+  Null null_;
+  T value_{};
+};
+
+// An output struct that starts with struct_size.
+template <class T>
+class OutputStruct {
+ public:
+  OutputStruct(T* out, Argument argument) : out_(out), argument_(argument) {}
+  void present() const {
+    require<Message::null_pointer>(out_ != nullptr, "KINA-STATUS-23", argument_, argument_.name);
+    require_struct_size(out_->struct_size, sizeof(T), argument_);
+  }
+  void resolve() const {}
+  void validate() const {}
+  // Fills what the library knows, zeroes the rest, leaves struct_size.
+  void publish(T value) const {
+    value.struct_size = out_->struct_size;
+    std::memcpy(out_, &value, sizeof(T));
+    std::memset(reinterpret_cast<std::byte*>(out_) + sizeof(T), 0, value.struct_size - sizeof(T));
+  }
+
+ private:
+  T* out_;
+  Argument argument_;
+};
+
+}  // namespace kina

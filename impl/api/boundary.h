@@ -1,0 +1,42 @@
+// The one place where a C++ failure becomes a C status and the thread's error record.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "impl/core/error.h"
+
+namespace kina {
+
+// One call of the ABI: what its operations, logs and failures are named after.
+struct Call {
+  const char* function;
+};
+
+// Stores `error` as the thread's record, logs it, and returns its status. Never allocates.
+KinaStatus report(const Call& call, const Error& error) noexcept;
+
+template <class Body>
+KinaStatus boundary(const char* function, Body&& body) noexcept {
+  const Call call{function};
+  try {
+    if constexpr (std::is_invocable_v<Body, const Call&>) {
+      std::forward<Body>(body)(call);
+    } else {
+      std::forward<Body>(body)();
+    }
+    return KINA_SUCCESS;
+  } catch (const Error& error) {
+    return report(call, error);
+  } catch (const std::bad_alloc&) {
+    return report(call, make_error<Message::out_of_host_memory>("KINA-STATUS-44", {}));
+  } catch (const std::exception& error) {
+    return report(call, make_error<Message::internal>("KINA-STATUS-31", {}, error.what()));
+  } catch (...) {
+    return report(call, make_error<Message::internal>("KINA-STATUS-31", {}, "unknown exception"));
+  }
+}
+
+}  // namespace kina

@@ -1,0 +1,109 @@
+// What a device must offer: memory, a place for work, and one row per operation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "impl/core/geometry.h"
+
+namespace kina {
+
+// A stream as the device's own interface knows it; NULL on the host.
+using NativeStream = void*;
+
+// Elements in memory: what a kernel reads or writes.
+struct View {
+  std::byte* data = nullptr;  // element 0
+  KinaDtype dtype = 0;
+  Geometry geometry;
+};
+
+// An operation's row for one (op, dtype): NULL means that the device does not offer it.
+// Arguments are plain values that a device may copy and keep until the work runs.
+template <class Args>
+using Row = void (*)(const Args&, NativeStream);
+
+struct UnaryArgs {
+  View out, in;  // one shape
+};
+struct BinaryArgs {
+  View out, a, b;  // one shape: broadcast axes have stride 0
+};
+struct CastArgs {
+  View out, in;  // one shape
+};
+struct CopyArgs {
+  View out, in;  // one shape, one dtype
+};
+struct FillArgs {
+  View out;
+  std::byte value[16];  // one element
+};
+struct ReduceArgs {
+  View out, in;  // out has in's rank; extents of the reduced axes are 1
+};
+struct SoftmaxArgs {
+  View out, in;  // one shape
+  int32_t axis;
+};
+struct MatmulArgs {
+  View out, a, b;  // (batch…, m, n), (batch…, m, k), (batch…, k, n): transposes and broadcasts are in the strides
+  View bias;       // data NULL: none; out's shape, broadcast by stride 0
+  double alpha, beta;
+  bool is_scaled;
+  KinaCompute compute;
+  KinaUnaryOp activation;  // 0: none
+};
+struct GatherArgs {
+  View out, values, indices;
+  int32_t axis;
+};
+struct RepeatArgs {
+  View out, in;
+  int32_t axis;
+  int32_t repeats;
+};
+
+// One piece of work: a row and its arguments, to be run once, in stream order.
+struct Work {
+  void (*run)(const void* row, const void* args, NativeStream stream);
+  const void* row;   // a Row<Args>, copied as a pointer-sized value
+  const void* args;  // trivially copyable
+  size_t args_bytes;
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual int32_t device_type() const noexcept = 0;
+  virtual int32_t device_count() const noexcept = 0;
+  // Fills everything behind struct_size, device_type and device_id.
+  virtual void describe(KinaDeviceInfo& info, int32_t device_id) const = 0;
+
+  // Raw memory, aligned to `alignment` (a power of two); NULL when it cannot be had.
+  virtual void* allocate(int32_t device_id, uint64_t bytes, uint64_t alignment) noexcept = 0;
+  virtual void deallocate(int32_t device_id, void* data, uint64_t bytes, uint64_t alignment) noexcept = 0;
+
+  // Runs or enqueues `work` on `stream`. The host runs it before it returns.
+  virtual void launch(NativeStream stream, const Work& work) = 0;
+
+  virtual Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept = 0;
+  virtual Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) const noexcept = 0;
+  virtual Row<CastArgs> cast(KinaDtype to, KinaDtype from) const noexcept = 0;
+  virtual Row<CopyArgs> copy(KinaDtype dtype) const noexcept = 0;
+  virtual Row<FillArgs> fill(KinaDtype dtype) const noexcept = 0;
+  virtual Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) const noexcept = 0;
+  virtual Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept = 0;
+  virtual Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept = 0;
+  virtual Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept = 0;
+  virtual Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept = 0;
+  virtual Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept = 0;
+
+ protected:
+  ~Backend() = default;
+};
+
+}  // namespace kina

@@ -1,0 +1,74 @@
+// Objects that live as long as somebody refers to them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace kina {
+
+class Counted {
+ public:
+  Counted() = default;
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  void retain() const noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ protected:
+  virtual ~Counted() = default;
+
+ private:
+  mutable std::atomic<uint64_t> references_{1};
+};
+
+// One counted reference to a T, or none.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}
+  Ref(const Ref& other) noexcept : object_(other.object_) {
+    if (object_ != nullptr) object_->retain();
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  template <class Derived>
+  Ref(Ref<Derived> other) noexcept : object_(other.detach()) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (object_ != nullptr) object_->release();
+  }
+
+  // Takes over the reference that `object` was made with.
+  static Ref adopt(T* object) noexcept {
+    Ref made;
+    made.object_ = object;
+    return made;
+  }
+  static Ref share(T* object) noexcept {
+    if (object != nullptr) object->retain();
+    return adopt(object);
+  }
+  T* detach() noexcept { return std::exchange(object_, nullptr); }
+
+  T* get() const noexcept { return object_; }
+  T* operator->() const noexcept { return object_; }
+  T& operator*() const noexcept { return *object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  T* object_ = nullptr;
+};
+
+template <class T, class... Values>
+Ref<T> make_counted(Values&&... values) {
+  return Ref<T>::adopt(new T(std::forward<Values>(values)...));
+}
+
+}  // namespace kina

@@ -1,0 +1,69 @@
+// Enumeration of devices and their lasting streams.
+#include "impl/core/device.h"
+
+#include <vector>
+
+#include "impl/core/thread.h"
+
+namespace kina {
+namespace {
+
+Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
+  Ref<Stream> stream = make_counted<Stream>(device, nullptr, origin);
+  stream->handle = streams().insert(stream.get());
+  return stream;
+}
+
+using Devices = std::vector<Device*>;
+
+Devices enumerate() {
+  Devices found;
+  for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
+    for (int32_t id = 0; id < (*backend)->device_count(); ++id) found.push_back(new Device(**backend, id));
+  return found;
+}
+
+const Devices& devices() {
+  static const Devices& found = *new Devices(enumerate());
+  return found;
+}
+
+}  // namespace
+
+Device::Device(Backend& backend, int32_t id) : backend_(backend), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
+
+Ref<Stream> Device::phase(int32_t n) {
+  const std::lock_guard lock(mutex);
+  Ref<Stream>& stream = phases_[n];
+  if (!stream) stream = make_stream(*this, StreamOrigin::phase);
+  return stream;
+}
+
+int32_t device_count(int32_t device_type) noexcept {
+  for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
+    if ((*backend)->device_type() == device_type) return (*backend)->device_count();
+  return 0;
+}
+
+Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
+  const int32_t count = device_count(device_type);
+  require<Message::device_type_absent>(count > 0, "KINA-STATUS-24", type_argument, device_type);
+  require<Message::device_id_outside>(device_id >= 0 && device_id < count, "KINA-STATUS-24", id_argument, device_id, count,
+                                      device_type);
+  for (Device* device : devices())
+    if (device->type() == device_type && device->id() == device_id) return *device;
+  refuse<Message::internal>("KINA-STATUS-24", type_argument, "a counted device was not enumerated");
+}
+
+Device& host_device() {
+  static Device& host = require_device(kDLCPU, 0, {}, {});
+  return host;
+}
+
+Stream& current_stream(Device& device) noexcept {
+  const ThreadBlock* block = thread_block();
+  Stream* bound = block == nullptr ? nullptr : block->scopes.bound_stream(device);
+  return bound == nullptr ? device.main() : *bound;
+}
+
+}  // namespace kina

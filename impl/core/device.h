@@ -1,0 +1,53 @@
+// The devices of the process, found at the first use and never torn down.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "impl/core/resource.h"
+#include "impl/core/stream.h"
+
+namespace kina {
+
+class Device {
+ public:
+  Device(Backend& backend, int32_t id);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  Backend& backend() const noexcept { return backend_; }
+  int32_t type() const noexcept { return backend_.device_type(); }
+  int32_t id() const noexcept { return id_; }
+  DLDevice name() const noexcept { return {static_cast<DLDeviceType>(type()), id_}; }
+
+  // The main stream, made once, and the stable stream of phase n.
+  Stream& main() const noexcept { return *main_; }
+  Ref<Stream> phase(int32_t n);
+
+  // The default resource that runtime_resource_set_default installed; empty: the built-in one.
+  Ref<Resource> default_resource;
+  mutable std::mutex mutex;  // guards default_resource and the phases
+
+ private:
+  Backend& backend_;
+  int32_t id_;
+  Ref<Stream> main_;
+  std::map<int32_t, Ref<Stream>> phases_;
+};
+
+// The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.
+Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);
+
+// How many devices a type has; 0 for every type that this build does not know.
+int32_t device_count(int32_t device_type) noexcept;
+
+// The host.
+Device& host_device();
+
+// The stream of a call that names none: rules 1 and 2, else main. With operands, see operation.h.
+Stream& current_stream(Device& device) noexcept;
+
+// The composition root's list, NULL-terminated. Defined in impl/backends.cpp.
+Backend* const* backends() noexcept;
+
+}  // namespace kina

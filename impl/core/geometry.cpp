@@ -1,0 +1,132 @@
+// Checks and derivations on extents and strides.
+#include "impl/core/geometry.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kina {
+namespace {
+
+// Orders axes by the size of their strides, smallest first.
+int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
+  int32_t used = 0;
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis)
+    if (geometry.extents[axis] > 1) axes[used++] = axis;
+  const auto magnitude = [&](int32_t axis) {
+    const int64_t stride = geometry.strides[axis];
+    return stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+  };
+  std::sort(axes, axes + used, [&](int32_t a, int32_t b) { return magnitude(a) < magnitude(b); });
+  return used;
+}
+
+}  // namespace
+
+Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
+                          Argument argument) {
+  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name, ndim);
+  Geometry geometry;
+  geometry.ndim = ndim;
+  std::optional<int64_t> bytes = static_cast<int64_t>(element_bytes);
+  for (int32_t axis = 0; axis < ndim; ++axis) {
+    const int64_t extent = extents[axis];
+    require<Message::negative_extent>(extent >= 0, "KINA-TENSOR-15", argument, argument.name, extent, axis);
+    geometry.extents[axis] = extent;
+    geometry.strides[axis] = strides == nullptr ? 0 : strides[axis];
+    if (bytes) bytes = checked_multiply(*bytes, std::max<int64_t>(extent, 1));
+  }
+  require<Message::shape_overflow>(bytes.has_value(), "KINA-STATUS-25", argument, argument.name);
+  if (strides == nullptr) make_compact(geometry);
+  if (geometry.is_empty()) return geometry;
+  const std::optional<Span> span = span_of(geometry);
+  const int64_t limit = INT64_MAX / static_cast<int64_t>(element_bytes) - 1;
+  require<Message::shape_overflow>(span && span->high < limit && span->low > -limit, "KINA-STATUS-25", argument,
+                                   argument.name);
+  return geometry;
+}
+
+void make_compact(Geometry& geometry) noexcept {
+  int64_t stride = 1;
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    geometry.strides[axis] = stride;
+    stride *= std::max<int64_t>(geometry.extents[axis], 1);
+  }
+}
+
+bool is_compact(const Geometry& geometry) noexcept {
+  if (geometry.is_empty()) return true;
+  int64_t stride = 1;
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    if (geometry.extents[axis] != 1 && geometry.strides[axis] != stride) return false;
+    stride *= geometry.extents[axis];
+  }
+  return true;
+}
+
+bool same_shape(const Geometry& a, const Geometry& b) noexcept {
+  return a.ndim == b.ndim && std::equal(a.extents, a.extents + a.ndim, b.extents);
+}
+
+bool same_layout(const Geometry& a, const Geometry& b) noexcept {
+  if (!same_shape(a, b)) return false;
+  if (a.is_empty()) return true;
+  for (int32_t axis = 0; axis < a.ndim; ++axis)
+    if (a.extents[axis] > 1 && a.strides[axis] != b.strides[axis]) return false;
+  return true;
+}
+
+// Exact for layouts in which each axis steps over all smaller ones (all that slicing, transposing and padding can make);
+// other layouts count as overlapping.
+bool has_self_overlap(const Geometry& geometry) noexcept {
+  if (geometry.is_empty()) return false;
+  int32_t axes[KINA_MAX_NDIM];
+  const int32_t used = sorted_axes(geometry, axes);
+  uint64_t reach = 0;
+  for (int32_t i = 0; i < used; ++i) {
+    const int64_t stride = geometry.strides[axes[i]];
+    const uint64_t magnitude = stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+    if (magnitude <= reach) return true;
+    reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
+  }
+  return false;
+}
+
+std::optional<Span> span_of(const Geometry& geometry) noexcept {
+  Span span;
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
+    if (geometry.extents[axis] <= 1) continue;
+    const std::optional<int64_t> reach = checked_multiply(geometry.extents[axis] - 1, geometry.strides[axis]);
+    if (!reach) return std::nullopt;
+    int64_t& side = *reach < 0 ? span.low : span.high;
+    const std::optional<int64_t> sum = checked_add(side, *reach);
+    if (!sum) return std::nullopt;
+    side = *sum;
+  }
+  return span;
+}
+
+int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {
+  require<Message::axis_out_of_range>(axis >= -ndim && axis < ndim, clause, argument, argument.name, axis, ndim);
+  return axis < 0 ? axis + ndim : axis;
+}
+
+ShapeText::ShapeText(const Geometry& geometry) noexcept {
+  size_t used = 0;
+  text_[used++] = '(';
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
+    if (used + 30 > sizeof(text_)) {
+      std::memcpy(text_ + used, "...", 3);
+      used += 3;
+      break;
+    }
+    if (axis != 0) {
+      text_[used++] = ',';
+      text_[used++] = ' ';
+    }
+    used += Part(geometry.extents[axis]).write(text_ + used, 24);
+  }
+  text_[used++] = ')';
+  text_[used] = '\0';
+}
+
+}  // namespace kina

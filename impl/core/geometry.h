@@ -1,0 +1,80 @@
+// Extents and strides: counts, hulls and broadcasts in arithmetic that cannot wrap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "impl/core/dtype.h"
+
+namespace kina {
+
+// Overflow-checked 64-bit arithmetic: nothing where the result does not fit.
+inline std::optional<int64_t> checked_add(int64_t a, int64_t b) noexcept {
+  int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+}
+inline std::optional<int64_t> checked_multiply(int64_t a, int64_t b) noexcept {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+}
+
+// Shape and strides of a tensor, both in elements. Only the first `ndim` entries mean anything.
+struct Geometry {
+  int32_t ndim = 0;
+  int64_t extents[KINA_MAX_NDIM];
+  int64_t strides[KINA_MAX_NDIM];
+
+  Geometry() = default;  // rank 0: one element
+
+  bool is_empty() const noexcept {
+    for (int32_t axis = 0; axis < ndim; ++axis)
+      if (extents[axis] == 0) return true;
+    return false;
+  }
+  // The number of elements of a geometry that was checked.
+  int64_t count() const noexcept {
+    int64_t result = 1;
+    for (int32_t axis = 0; axis < ndim; ++axis) result *= extents[axis];
+    return result;
+  }
+};
+
+// Elements touched around element 0: from `low` (at most 0) to `high` inclusive. Meaningless for empty geometries.
+struct Span {
+  int64_t low = 0;
+  int64_t high = 0;
+};
+
+// Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
+// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well.
+Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
+                          Argument argument);
+
+// Row-major strides for the extents in place: the stride of an axis is the product of max(extent, 1) behind it.
+void make_compact(Geometry& geometry) noexcept;
+
+bool is_compact(const Geometry& geometry) noexcept;
+bool same_shape(const Geometry& a, const Geometry& b) noexcept;
+// Same shape and same strides wherever a stride means anything (extents above 1, no empty axis).
+bool same_layout(const Geometry& a, const Geometry& b) noexcept;
+// True where strides can map two different indices to one element (conservative only above rank 1: see the definition).
+bool has_self_overlap(const Geometry& geometry) noexcept;
+
+// The span of a non-empty geometry; nothing where it leaves 64 bits.
+std::optional<Span> span_of(const Geometry& geometry) noexcept;
+
+// -ndim … ndim-1 → 0 … ndim-1, else INVALID_SHAPE under `clause`.
+int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument);
+
+// "(2, 3)" for messages.
+class ShapeText {
+ public:
+  explicit ShapeText(const Geometry& geometry) noexcept;
+  operator const char*() const noexcept { return text_; }
+
+ private:
+  char text_[96];
+};
+
+}  // namespace kina

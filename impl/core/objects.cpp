@@ -1,0 +1,45 @@
+// The handle tables of streams and resources, and the words for kinds of handles.
+#include "impl/core/resource.h"
+#include "impl/core/stream.h"
+
+namespace kina {
+
+const char* word_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::tensor:
+      return "tensor";
+    case Kind::stream:
+      return "stream";
+    case Kind::scope:
+      return "scope";
+    case Kind::resource:
+      return "resource";
+    case Kind::weak:
+      return "weak reference";
+    case Kind::peer:
+      return "peer";
+  }
+  return "object";
+}
+
+HandleTable<Stream>& streams() {
+  static auto& table = *new HandleTable<Stream>(Kind::stream);
+  return table;
+}
+
+HandleTable<Resource>& resources() {
+  static auto& table = *new HandleTable<Resource>(Kind::resource);
+  return table;
+}
+
+void* Resource::allocate(uint64_t bytes, uint64_t alignment, Stream& stream) {
+  if (bytes == 0) return nullptr;
+  return do_allocate(bytes, alignment == 0 ? kStorageAlignment : alignment, stream);
+}
+
+void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept {
+  if (data == nullptr) return;
+  do_deallocate(data, bytes, alignment == 0 ? kStorageAlignment : alignment, stream);
+}
+
+}  // namespace kina

@@ -1,0 +1,130 @@
+// From a KinaTensor pointer to checked data.
+#include "impl/core/operand.h"
+
+#include <algorithm>
+
+namespace kina {
+namespace {
+
+bool is_all_zero(const KinaTensor& tensor) noexcept {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&tensor);
+  return std::all_of(bytes, bytes + sizeof(tensor), [](unsigned char byte) { return byte == 0; });
+}
+
+// NULL, magic, and whether the struct is the empty tensor.
+bool is_empty_struct(const KinaTensor* tensor, Argument argument) {
+  require<Message::null_pointer>(tensor != nullptr, "KINA-STATUS-23", argument, argument.name);
+  if (tensor->magic == KINA_TENSOR_MAGIC) [[likely]]
+    return false;
+  require<Message::bad_magic>(tensor->magic == 0, "KINA-TENSOR-3", argument, argument.name, tensor->magic);
+  require<Message::dirty_empty>(is_all_zero(*tensor), "KINA-TENSOR-3", argument, argument.name);
+  return true;
+}
+
+}  // namespace
+
+void Operand::present() const {
+  require<Message::empty_input>(!is_empty_struct(tensor_, argument_), "KINA-TENSOR-2", argument_, argument_.name);
+  if (tensor_->handle != 0) return;
+  require<Message::borrowed_null_shape>(tensor_->dl.ndim <= 0 || tensor_->dl.shape != nullptr, "KINA-TENSOR-19", argument_,
+                                        argument_.name, tensor_->dl.ndim);
+}
+
+void Operand::resolve() {
+  if (tensor_->handle == 0) return resolve_borrowed();
+  record_ = find_tensor(tensor_->handle);
+  require<Message::stale_tensor>(record_ != nullptr, "KINA-TENSOR-4", argument_, argument_.name);
+  view_ = record_->view();
+  device_ = record_->device;
+  flags_ = record_->flags;
+  stream_ = record_->stream;
+}
+
+void Operand::resolve_borrowed() {
+  const uint32_t known = KINA_FLAG_BORROWED | KINA_FLAG_READ_ONLY;
+  require<Message::bad_borrowed>((tensor_->flags & ~known) == 0 && (tensor_->flags & KINA_FLAG_BORROWED) != 0 &&
+                                     tensor_->allocator == nullptr && tensor_->reserved == 0,
+                                 "KINA-TENSOR-23", argument_, argument_.name);
+  flags_ = tensor_->flags;
+  stream_ = value_of(tensor_->stream);
+}
+
+void Operand::validate() {
+  if (record_ != nullptr) return;
+  const DLTensor& dl = tensor_->dl;
+  const DtypeRow& row = require_dtype(dtype_of(dl.dtype), argument_);
+  device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
+  view_.dtype = row.dtype;
+  view_.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row.bytes, argument_);
+  view_.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
+  if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
+  if (view_.geometry.is_empty()) return;
+  require<Message::borrowed_null_data>(dl.data != nullptr, "KINA-TENSOR-20", argument_, argument_.name);
+  require<Message::borrowed_misaligned>(reinterpret_cast<uint64_t>(view_.data) % row.alignment == 0, "KINA-TENSOR-22",
+                                        argument_, argument_.name, row.alignment);
+  const Span span = *span_of(view_.geometry);
+  const uint64_t before = static_cast<uint64_t>(-span.low) * row.bytes;
+  const uint64_t behind = static_cast<uint64_t>(span.high + 1) * row.bytes;
+  require<Message::borrowed_outside>(before <= dl.byte_offset && dl.byte_offset <= tensor_->size_bytes &&
+                                         behind <= tensor_->size_bytes - dl.byte_offset,
+                                     "KINA-TENSOR-21", argument_, argument_.name, tensor_->size_bytes);
+}
+
+std::optional<FailureMap::Range> Operand::failure() const {
+  const Storage* held = storage();
+  return held == nullptr ? std::nullopt : held->failure_in(view_);
+}
+
+void Output::present() {
+  is_empty_ = is_empty_struct(tensor_, argument_);
+  if (!is_empty_) Operand::present();
+}
+
+void Output::resolve() {
+  if (!is_empty_) Operand::resolve();
+}
+
+void Output::validate() {
+  if (!is_empty_) Operand::validate();
+}
+
+void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place) const {
+  if (is_empty_) return;
+  if (!same_shape(geometry(), shape))
+    refuse<Message::shape_mismatch>("KINA-TENSOR-26", argument_, argument_.name, ShapeText(geometry()), ShapeText(shape));
+  require<Message::dtype_mismatch>(dtype() == wanted, "KINA-TENSOR-26", argument_, argument_.name, name_of(dtype()),
+                                   name_of(wanted));
+  require<Message::device_mismatch>(&device() == &place, "KINA-TENSOR-26", argument_, argument_.name, device().type(),
+                                    device().id(), place.type(), place.id());
+  require<Message::read_only>((flags() & KINA_FLAG_READ_ONLY) == 0, "KINA-TENSOR-14", argument_, argument_.name);
+}
+
+void Output::refuse_overlap(const Operand& input, InPlace in_place) const {
+  if (is_empty_) {
+    require<Message::out_is_input>(tensor_ != &input.tensor(), "KINA-TENSOR-34", argument_, argument_.name);
+    return;
+  }
+  if (view().geometry.is_empty() || &device() != &input.device()) return;
+  const Hull mine = hull_of(view());
+  const Hull theirs = hull_of(input.view());
+  if (mine.first >= theirs.last || theirs.first >= mine.last) return;
+  const bool is_exact = view().data == input.view().data && bytes_of(dtype()) == bytes_of(input.dtype()) &&
+                        same_layout(geometry(), input.geometry());
+  require<Message::overlap>(is_exact && in_place == InPlace::allowed, "KINA-TENSOR-30", argument_, argument_.name,
+                            input.argument().name);
+}
+
+void MadeTensor::present() const {
+  require<Message::null_pointer>(out_ != nullptr, "KINA-STATUS-23", argument_, argument_.name);
+}
+
+void MadeTensor::validate() const {
+  require<Message::out_not_empty>(is_all_zero(*out_), "KINA-TENSOR-27", argument_, argument_.name);
+}
+
+void require_same_device(const Operand& a, const Operand& b) {
+  require<Message::device_mismatch>(&a.device() == &b.device(), "KINA-TENSOR-31", b.argument(), b.argument().name,
+                                    b.device().type(), b.device().id(), a.device().type(), a.device().id());
+}
+
+}  // namespace kina

@@ -1,0 +1,96 @@
+// Tensors as a call meets them: inputs, and outputs that may still have to be made.
+#pragma once
+
+#include "impl/core/device.h"
+#include "impl/core/tensor.h"
+
+namespace kina {
+
+// A tensor argument in three steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate (what a
+// borrowed tensor says about itself). After that it is plain data.
+class Operand {
+ public:
+  Operand(const KinaTensor* tensor, Argument argument) : tensor_(tensor), argument_(argument) {}
+
+  void present() const;
+  void resolve();
+  void validate();
+
+  const View& view() const noexcept { return view_; }
+  const Geometry& geometry() const noexcept { return view_.geometry; }
+  KinaDtype dtype() const noexcept { return view_.dtype; }
+  Device& device() const noexcept { return *device_; }
+  uint32_t flags() const noexcept { return flags_; }
+  bool is_borrowed() const noexcept { return record_ == nullptr; }
+  // NULL for borrowed tensors.
+  Storage* storage() const noexcept { return record_ == nullptr ? nullptr : record_->storage.get(); }
+  const TensorRecord* record() const noexcept { return record_; }
+  // The stream that the tensor was created on; NULL when it names no live stream.
+  uint64_t stream() const noexcept { return stream_; }
+  const KinaTensor& tensor() const noexcept { return *tensor_; }
+  Argument argument() const noexcept { return argument_; }
+
+  // The claim on its lowest failed byte, if any.
+  std::optional<FailureMap::Range> failure() const;
+
+ protected:
+  const KinaTensor* tensor_;
+  Argument argument_;
+
+ private:
+  void resolve_borrowed();
+
+  const TensorRecord* record_ = nullptr;
+  Device* device_ = nullptr;
+  View view_;
+  uint32_t flags_ = 0;
+  uint64_t stream_ = 0;
+};
+
+// A tensor parameter that must hold a tensor.
+using Input = Operand;
+
+// Whether `out` may be exactly an input.
+enum class InPlace : uint8_t { refused, allowed };
+
+// The `out` of an operation: an empty struct to be filled, or a tensor to be written.
+class Output : public Operand {
+ public:
+  Output(KinaTensor* tensor, Argument argument) : Operand(tensor, argument), out_(tensor) {}
+
+  void present();
+  void resolve();
+  void validate();
+
+  bool is_empty() const noexcept { return is_empty_; }
+  KinaTensor& struct_() const noexcept { return *out_; }
+
+  // A non-empty `out` has this shape, dtype and device, and may be written.
+  void demand(const Geometry& shape, KinaDtype dtype, const Device& device) const;
+  // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed. An empty `out` is not
+  // the struct of `input`.
+  void refuse_overlap(const Operand& input, InPlace in_place) const;
+
+ private:
+  KinaTensor* out_;
+  bool is_empty_ = false;
+};
+
+// The out of a maker of tensors: must be empty.
+class MadeTensor {
+ public:
+  MadeTensor(KinaTensor* tensor, Argument argument) : out_(tensor), argument_(argument) {}
+  void present() const;
+  void resolve() const {}
+  void validate() const;
+  KinaTensor& operator*() const noexcept { return *out_; }
+
+ private:
+  KinaTensor* out_;
+  Argument argument_;
+};
+
+// Operands live on one device, else DEVICE_MISMATCH.
+void require_same_device(const Operand& a, const Operand& b);
+
+}  // namespace kina

@@ -1,0 +1,78 @@
+// Order, memory and failure of one operation.
+#include "impl/core/operation.h"
+
+#include "impl/core/thread.h"
+
+namespace kina {
+namespace {
+
+// A live stream of `device` under this name that still counts for the rule, else none.
+Ref<Stream> usable_stream(uint64_t handle, const Device& device) {
+  Ref<Stream> stream = handle == 0 ? Ref<Stream>() : streams().acquire(handle);
+  return stream && &stream->device() == &device ? stream : Ref<Stream>();
+}
+
+}  // namespace
+
+Ref<Stream> operation_stream(Device& device, const Output& out, std::initializer_list<const Operand*> inputs) {
+  const ThreadBlock* block = thread_block();
+  if (Stream* bound = block == nullptr ? nullptr : block->scopes.bound_stream(device)) return Ref<Stream>::share(bound);
+  if (!out.is_empty())
+    if (Ref<Stream> stream = usable_stream(out.stream(), device)) return stream;
+  if (inputs.size() != 0)
+    if (Ref<Stream> stream = usable_stream((*inputs.begin())->stream(), device)) return stream;
+  return Ref<Stream>::share(&device.main());
+}
+
+Operation::Operation(const char* function, Output& out, std::initializer_list<const Operand*> inputs,
+                     const Geometry& shape, KinaDtype dtype, Device& device)
+    : function_(function), out_(out), device_(device) {
+  refuse_failed_inputs(inputs);
+  stream_ = operation_stream(device, out, inputs);
+  if (!out.is_empty()) {
+    out_view_ = out.view();
+    return;
+  }
+  out_view_.dtype = dtype;
+  out_view_.geometry = checked_geometry(shape.extents, nullptr, shape.ndim, bytes_of(dtype), out.argument());
+  const uint64_t bytes = static_cast<uint64_t>(out_view_.geometry.count()) * bytes_of(dtype);
+  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, *stream_);
+  out_view_.data = storage->data();
+  made_.emplace(std::move(storage), device, stream_->handle, KINA_FLAG_OWNED, out_view_);
+}
+
+// An operation with a failed input does not run; an `out` that exists carries the same root from here on.
+void Operation::refuse_failed_inputs(std::initializer_list<const Operand*> inputs) {
+  for (const Operand* input : inputs) {
+    const std::optional<FailureMap::Range> failed = input->failure();
+    if (!failed) continue;
+    const Failure& root = *failed->claim.root;
+    Error error = make_error<Message::failed_input>("KINA-TENSOR-32", input->argument(), input->argument().name, root.id,
+                                                    root.function, root.message);
+    error.failure = root.id;
+    if (!out_.is_empty() && out_.storage() != nullptr) out_.storage()->mark_failed(out_.view(), failed->claim.after(function_));
+    throw error;
+  }
+}
+
+void Operation::commit() {
+  if (made_) {
+    made_->publish(out_.struct_());
+  } else if (out_.storage() != nullptr) {
+    out_.storage()->clear_failed(out_view_);
+  }
+  is_committed_ = true;
+}
+
+Operation::~Operation() {
+  if (is_committed_ || !has_started_ || made_ || out_.storage() == nullptr) return;
+  try {
+    Claim claim;
+    claim.root = make_counted<Failure>(KINA_ERROR_INTERNAL, function_, "the operation ended before its work was done");
+    out_.storage()->mark_failed(out_view_, claim);
+  } catch (...) {
+    return;  // no memory to say so: the bytes are what the work left
+  }
+}
+
+}  // namespace kina

@@ -1,0 +1,69 @@
+// Entering and leaving scopes, and what they bind.
+#include "impl/core/scope.h"
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+// Tokens are names only: the table holds no object worth reaching, so every scope shares this one.
+struct Token {};
+Token the_token;
+
+HandleTable<Token>& tokens() {
+  static auto& table = *new HandleTable<Token>(Kind::scope);
+  return table;
+}
+
+}  // namespace
+
+ScopeStack::~ScopeStack() {
+  for (const Scope& scope : scopes_) {
+    if (scope.stream) scope.stream->pushes.fetch_sub(1, std::memory_order_relaxed);
+    tokens().remove(scope.handle);
+  }
+}
+
+uint64_t ScopeStack::push(Scope scope) {
+  scopes_.reserve(scopes_.size() + 1);
+  scope.handle = tokens().insert(&the_token);
+  if (scope.stream) scope.stream->pushes.fetch_add(1, std::memory_order_relaxed);
+  scopes_.push_back(std::move(scope));
+  return scopes_.back().handle;
+}
+
+void ScopeStack::pop(uint64_t token, Argument argument) {
+  require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STATUS-26", argument, argument.name,
+                                 word_of(Kind::scope));
+  require<Message::scope_not_newest>(!scopes_.empty() && scopes_.back().handle == token, "KINA-STREAM-1", argument,
+                                     argument.name);
+  const Scope scope = std::move(scopes_.back());
+  scopes_.pop_back();
+  if (scope.stream) scope.stream->pushes.fetch_sub(1, std::memory_order_relaxed);
+  tokens().remove(token);
+}
+
+// Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.
+Stream* ScopeStack::bound_stream(const Device& device) const noexcept {
+  const Scope* entered = nullptr;
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    if (scope->device != &device) continue;
+    if (scope->kind == ScopeKind::stream || scope->kind == ScopeKind::capture) return scope->stream.get();
+    if (scope->kind == ScopeKind::device && entered == nullptr) entered = &*scope;
+  }
+  return entered == nullptr ? nullptr : entered->stream.get();
+}
+
+Resource* ScopeStack::bound_resource(const Device& device) const noexcept {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (scope->resource && scope->device == &device) return scope->resource.get();
+  return nullptr;
+}
+
+int32_t ScopeStack::bound_phase() const noexcept {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (scope->kind == ScopeKind::phase) return scope->phase;
+  return -1;
+}
+
+}  // namespace kina

@@ -1,0 +1,105 @@
+// Life, exclusivity and failed bytes of storages.
+#include "impl/core/storage.h"
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+uint64_t next_id() noexcept {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+Storage::Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream)
+    : id_(next_id()),
+      device_(device),
+      data_(data),
+      bytes_(bytes),
+      origin_(origin),
+      stream_(Ref<Stream>::share(&stream)) {}
+
+Ref<Storage> Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
+  // The block waits in `block` until the object that gives it back exists.
+  struct Block {
+    Resource& resource;
+    Stream& stream;
+    uint64_t bytes;
+    void* data;
+    ~Block() { resource.deallocate(data, bytes, kStorageAlignment, stream); }
+  } block{*resource, stream, bytes, resource->allocate(bytes, kStorageAlignment, stream)};
+  Ref<Storage> storage = Ref<Storage>::adopt(new Storage(
+      resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
+  storage->resource_ = std::move(resource);
+  block.data = nullptr;
+  return storage;
+}
+
+Ref<Storage> Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
+                              Stream& stream) {
+  Ref<Storage> storage =
+      Ref<Storage>::adopt(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
+  storage->owner_ = owner;
+  return storage;
+}
+
+bool Storage::try_hold() noexcept {
+  uint64_t holders = holders_.load(std::memory_order_acquire);
+  while (holders != 0)
+    if (holders_.compare_exchange_weak(holders, holders + 1, std::memory_order_acq_rel)) return true;
+  return false;
+}
+
+void Storage::drop() noexcept {
+  if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (resource_) resource_->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+  if (owner_.release != nullptr) owner_.release(owner_.context);
+}
+
+std::optional<FailureMap::Range> Storage::failure_in(const View& view) const {
+  if (is_clean()) [[likely]]
+    return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  std::optional<FailureMap::Range> found;
+  for_each_run(view, data_, [&](uint64_t start, uint64_t end) {
+    const FailureMap::Range* range = failures_.find(start, end);
+    if (range != nullptr && (!found || range->start < found->start)) found = *range;
+    return true;
+  });
+  return found;
+}
+
+void Storage::mark_failed(const View& view, const Claim& claim) {
+  const Hull hull = hull_of(view);
+  if (hull.first == hull.last) return;
+  const auto base = reinterpret_cast<uint64_t>(data_);
+  const std::lock_guard lock(mutex_);
+  failures_.mark(hull.first - base, hull.last - base, claim);
+  has_failures_.store(true, std::memory_order_release);
+}
+
+bool Storage::clear_failed(const View& view) noexcept {
+  if (is_clean()) [[likely]]
+    return false;
+  const std::lock_guard lock(mutex_);
+  bool was_failed = false;
+  for_each_run(view, data_, [&](uint64_t start, uint64_t end) {
+    was_failed |= failures_.clear(start, end);
+    return true;
+  });
+  has_failures_.store(!failures_.is_clean(), std::memory_order_release);
+  return was_failed;
+}
+
+Hull hull_of(const View& view) noexcept {
+  if (view.geometry.is_empty()) return {};
+  const Span span = *span_of(view.geometry);
+  const auto element = static_cast<int64_t>(bytes_of(view.dtype));
+  const auto address = reinterpret_cast<int64_t>(view.data);
+  return {static_cast<uint64_t>(address + span.low * element),
+          static_cast<uint64_t>(address + (span.high + 1) * element)};
+}
+
+}  // namespace kina

@@ -1,0 +1,88 @@
+// One reserved allocation, or foreign memory that tensors look at: who holds it, who may change it, which bytes are failed.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "impl/core/counted.h"
+#include "impl/core/failure.h"
+#include "impl/core/resource.h"
+
+namespace kina {
+
+class Device;
+
+// How the bytes of a storage go back when nobody holds them any more.
+struct ForeignOwner {
+  void (*release)(void* context) = nullptr;  // called once, under no lock; NULL: nothing to call
+  void* context = nullptr;
+};
+
+enum class StorageOrigin : uint8_t { allocated, imported, borrowed };
+
+class Storage final : public Counted {
+ public:
+  // Bytes of `resource`, ordered on `stream`. Made with one hold, to be taken over by the first tensor.
+  static Ref<Storage> allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream);
+  // Memory of somebody else, from `data` on.
+  static Ref<Storage> foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
+                              Stream& stream);
+
+  uint64_t id() const noexcept { return id_; }  // never reused
+  Device& device() const noexcept { return device_; }
+  std::byte* data() const noexcept { return data_; }
+  uint64_t bytes() const noexcept { return bytes_; }
+  StorageOrigin origin() const noexcept { return origin_; }
+  bool is_foreign() const noexcept { return origin_ != StorageOrigin::allocated; }
+  Resource* resource() const noexcept { return resource_.get(); }
+  Stream& stream() const noexcept { return *stream_; }
+
+  // A hold keeps the bytes. Tensors, exports and peers' pins hold; weak references do not.
+  void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
+  // A hold where there still is one, atomic against the last drop.
+  bool try_hold() noexcept;
+  // Gives a hold back; the last one gives the bytes back to where they came from.
+  void drop() noexcept;
+
+  // Live tensors and exports, for exclusivity.
+  void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }
+  int32_t tensors() const noexcept { return tensors_.load(std::memory_order_acquire); }
+
+  bool is_copied = false;  // imported with IS_COPIED: foreign memory that is ours alone
+
+  // The claim on the lowest failed byte under the elements of `view`, if any.
+  std::optional<FailureMap::Range> failure_in(const View& view) const;
+  // Marks the byte hull of `view`.
+  void mark_failed(const View& view, const Claim& claim);
+  // Clears exactly the bytes of `view`'s elements; true when one of them was failed.
+  bool clear_failed(const View& view) noexcept;
+  bool is_clean() const noexcept { return !has_failures_.load(std::memory_order_acquire); }
+
+ private:
+  Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
+  ~Storage() override = default;
+
+  const uint64_t id_;
+  Device& device_;
+  std::byte* const data_;
+  const uint64_t bytes_;
+  const StorageOrigin origin_;
+  Ref<Resource> resource_;
+  Ref<Stream> stream_;
+  ForeignOwner owner_;
+  std::atomic<uint64_t> holders_{1};
+  std::atomic<int32_t> tensors_{0};
+  std::atomic<bool> has_failures_{false};
+  mutable std::mutex mutex_;
+  FailureMap failures_;
+};
+
+// The byte hull of a view as addresses; empty views have first == last.
+struct Hull {
+  uint64_t first = 0;
+  uint64_t last = 0;  // one past
+};
+Hull hull_of(const View& view) noexcept;
+
+}  // namespace kina

@@ -1,0 +1,109 @@
+// The table of live tensors.
+#include "impl/core/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+HandleTable<TensorRecord>& tensors() {
+  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor);
+  return table;
+}
+
+TensorRecord* make_record(int32_t ndim) {
+  const size_t bytes = sizeof(TensorRecord) + 4 * sizeof(int64_t) * static_cast<size_t>(ndim);
+  return new (::operator new(bytes)) TensorRecord;
+}
+
+void destroy_record(TensorRecord* record) noexcept {
+  record->~TensorRecord();
+  ::operator delete(record);
+}
+
+}  // namespace
+
+View TensorRecord::view() const noexcept {
+  View result;
+  result.data = data;
+  result.dtype = dtype;
+  result.geometry.ndim = ndim;
+  std::copy_n(arrays(), ndim, result.geometry.extents);
+  std::copy_n(arrays() + ndim, ndim, result.geometry.strides);
+  return result;
+}
+
+NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
+    : record_(nullptr) {
+  // The hold that comes with `storage` goes back when the record cannot be made.
+  struct Hold {
+    Storage* storage;
+    ~Hold() {
+      if (storage != nullptr) storage->drop();
+    }
+  } hold{storage.get()};
+  record_ = make_record(view.geometry.ndim);
+  record_->device = &device;
+  record_->stream = stream;
+  record_->flags = flags | (has_self_overlap(view.geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
+  record_->data = view.data;
+  record_->dtype = view.dtype;
+  record_->ndim = view.geometry.ndim;
+  for (int32_t copy = 0; copy < 2; ++copy) {
+    int64_t* arrays = record_->arrays() + 2 * copy * record_->ndim;
+    std::copy_n(view.geometry.extents, record_->ndim, arrays);
+    std::copy_n(view.geometry.strides, record_->ndim, arrays + record_->ndim);
+  }
+  try {
+    record_->handle = tensors().insert(record_);
+  } catch (...) {
+    destroy_record(record_);
+    throw;
+  }
+  storage->count_tensor(1);
+  record_->storage = std::move(storage);
+  hold.storage = nullptr;
+}
+
+NewTensor::~NewTensor() {
+  if (record_ != nullptr) end_tensor(record_->handle);
+}
+
+void NewTensor::publish(KinaTensor& out) noexcept {
+  TensorRecord& record = *record_;
+  const Storage& storage = *record.storage;
+  const bool has_bytes = storage.data() != nullptr;
+  out = KINA_TENSOR_INIT;
+  out.dl.data = storage.data();
+  out.dl.device = record.device->name();
+  out.dl.ndim = record.ndim;
+  out.dl.dtype = dlpack_of(record.dtype);
+  out.dl.shape = record.ndim == 0 ? nullptr : record.arrays() + 2 * record.ndim;
+  out.dl.strides = record.ndim == 0 ? nullptr : record.arrays() + 3 * record.ndim;
+  out.dl.byte_offset = has_bytes ? static_cast<uint64_t>(record.data - storage.data()) : 0;
+  out.allocator = storage.resource() == nullptr ? nullptr : handle_of<KinaResource>(storage.resource()->handle);
+  out.stream = handle_of<KinaStream>(record.stream);
+  out.size_bytes = storage.bytes();
+  out.flags = record.flags;
+  out.magic = KINA_TENSOR_MAGIC;
+  out.handle = record.handle;
+  record_ = nullptr;
+}
+
+const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
+
+bool end_tensor(uint64_t handle) noexcept {
+  TensorRecord* record = tensors().find(handle);
+  if (record == nullptr || !tensors().remove(handle)) return false;
+  const Ref<Storage> storage = record->storage;
+  destroy_record(record);
+  storage->count_tensor(-1);
+  storage->drop();
+  return true;
+}
+
+}  // namespace kina

@@ -1,0 +1,71 @@
+// One initial-exec pointer per thread; the block behind it is freed by a pthread key.
+#include "impl/core/thread.h"
+
+#include <pthread.h>
+
+#include <new>
+
+#include "impl/core/copy_mark.h"
+
+namespace kina {
+namespace {
+
+#if defined(__ELF__)
+__attribute__((tls_model("initial-exec")))
+#endif
+thread_local ThreadBlock* t_block = nullptr;
+
+void end_thread(void* block) {
+  t_block = nullptr;
+  delete static_cast<ThreadBlock*>(block);
+}
+
+constexpr pthread_key_t kMarks = 1024;
+
+// The key's number is unique in the process for as long as the key exists, and it is never deleted: no two copies share it.
+struct Key {
+  pthread_key_t value = kMarks;
+  Key() {
+    if (pthread_key_create(&value, &end_thread) != 0) value = kMarks;
+  }
+};
+
+const Key& key() {
+  static const Key made;
+  return made;
+}
+
+}  // namespace
+
+ThreadBlock* thread_block() noexcept {
+  if (t_block != nullptr) [[likely]]
+    return t_block;
+  if (key().value >= kMarks) return nullptr;
+  ThreadBlock* block = new (std::nothrow) ThreadBlock;
+  if (block == nullptr) return nullptr;
+  if (pthread_setspecific(key().value, block) != 0) {
+    delete block;
+    return nullptr;
+  }
+  t_block = block;
+  return block;
+}
+
+ThreadBlock& demand_thread_block() {
+  ThreadBlock* block = thread_block();
+  require<Message::out_of_host_memory>(block != nullptr, "KINA-STATUS-44", {});
+  return *block;
+}
+
+ErrorRecord& error_record() noexcept {
+  static ErrorRecord emergency;
+  ThreadBlock* block = thread_block();
+  return block == nullptr ? emergency : block->record;
+}
+
+uint64_t copy_mark() {
+  require<Message::out_of_handles>(key().value < kMarks, "KINA-STATUS-44", {});
+  return key().value;
+}
+
+}  // namespace kina

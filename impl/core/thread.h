@@ -1,0 +1,31 @@
+// What the library keeps for one thread: its error record, the strings of its last failure report, its scopes.
+#pragma once
+
+#include "impl/core/error.h"
+#include "impl/core/scope.h"
+
+namespace kina {
+
+struct ErrorRecord {
+  KinaStatus status = KINA_SUCCESS;
+  const char* function = nullptr;
+  Error error;
+  char argument_name[64] = {};
+};
+
+struct ThreadBlock {
+  ErrorRecord record;
+  ScopeStack scopes;
+  char failure_message[kMessageBytes] = {};  // of the last runtime_failure_get
+};
+
+// The block of the calling thread, made at its first call; NULL while host memory is out.
+ThreadBlock* thread_block() noexcept;
+
+// As above, but OUT_OF_MEMORY where it cannot be made.
+ThreadBlock& demand_thread_block();
+
+// The calling thread's error record; a shared emergency record while the thread has no block.
+ErrorRecord& error_record() noexcept;
+
+}  // namespace kina
