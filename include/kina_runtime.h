@@ -1504,18 +1504,18 @@ KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data,
  * none [KINA-TENSOR-38]. `shape` has `ndim` extents, each 0 or more; ndim 0 is one element. Contents are unspecified.
  *
  * INVALID_ARGUMENT   NULL pointer, `out` not empty, no such device id
- * INVALID_HANDLE     `stream` is not live, or `out` is neither empty nor a tensor
+ * INVALID_HANDLE     `stream` is not live
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, or more than 2^63 - 1 elements or bytes
  * DEVICE_MISMATCH    `stream` belongs to another device
  * UNSUPPORTED        dtype outside the table, a device type without devices, page-locked or managed memory without feature cuda
  * OUT_OF_MEMORY      the resource is exhausted; the error record has the bytes that were asked for
- * DEVICE, DEVICE_LOST   the device refused
+ * DEVICE, DEVICE_LOST   the resource or its device refused
  *
  * since: 1.0
  * feature: core
  * null: shape (ndim 0), stream
  * owner: out produce, shape borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-41; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-41; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
  * stream: enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -1556,7 +1556,7 @@ KINA_API KinaStatus runtime_free(KinaTensor *tensor);
  * is READ_ONLY in any case [KINA-TENSOR-13]. The view keeps the storage alive and is freed by its own `runtime_free`,
  * in any order with `in` [KINA-TENSOR-52].
  *
- * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no such device
  * INVALID_HANDLE     `in` is not live or no tensor
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or bytes outside the hull of `in`
  * UNSUPPORTED        a flag bit other than READ_ONLY, or a borrowed `in` of unknown dtype or absent device
@@ -1566,7 +1566,7 @@ KINA_API KinaStatus runtime_free(KinaTensor *tensor);
  * feature: core
  * null: shape (ndim 0), strides
  * owner: out produce, in borrow, shape borrow, strides borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-50 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-50 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1580,7 +1580,7 @@ KINA_API KinaStatus runtime_view(KinaTensor *out, const KinaTensor *in, const in
  * [KINA-TENSOR-52]. (A copied struct is not a second tensor but a second name of the first one.) The alias of a
  * borrowed tensor has a handle and its own arrays [KINA-TENSOR-54].
  *
- * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no such device
  * INVALID_HANDLE     `in` is not live or no tensor
  * INVALID_SHAPE      a borrowed `in` whose geometry is not valid
  * UNSUPPORTED        a borrowed `in` of unknown dtype or absent device
@@ -1590,7 +1590,7 @@ KINA_API KinaStatus runtime_view(KinaTensor *out, const KinaTensor *in, const in
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1605,7 +1605,7 @@ KINA_API KinaStatus runtime_alias(KinaTensor *out, const KinaTensor *in);
  * [KINA-TENSOR-51]. `stream` is what the tensor says it was created on; NULL means the current one [KINA-TENSOR-58].
  *
  * INVALID_ARGUMENT   NULL pointer, `out` not empty, NULL data with elements, NULL shape, data not aligned to the element, no such device id
- * INVALID_HANDLE     `stream` is not live, or `out` is neither empty nor a tensor
+ * INVALID_HANDLE     `stream` is not live
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or elements outside `size_bytes`
  * DEVICE_MISMATCH    `stream` belongs to another device
  * UNSUPPORTED        dtype outside the table, a device type without devices, a flag bit other than READ_ONLY
@@ -1614,7 +1614,7 @@ KINA_API KinaStatus runtime_alias(KinaTensor *out, const KinaTensor *in);
  * feature: core
  * null: source.data (no elements), source.shape (ndim 0), source.strides, stream
  * owner: out produce, source borrow, source.data keep, source.shape keep, source.strides keep, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-TENSOR-60
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-51 KINA-STATUS-24
  * stream: host
  * alloc: none
  * thread: any
@@ -1628,7 +1628,7 @@ KINA_API KinaStatus runtime_wrap(KinaTensor *out, const DLTensor *source, uint64
  * [KINA-TENSOR-62]; `runtime_failure_get` tells more. On a borrowed tensor, whose writers the library does not know,
  * it succeeds.
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1639,7 +1639,7 @@ KINA_API KinaStatus runtime_wrap(KinaTensor *out, const DLTensor *source, uint64
  * feature: core
  * null: none
  * owner: tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; FAILED_INPUT KINA-TENSOR-62; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; FAILED_INPUT KINA-TENSOR-62; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: synchronises
  * alloc: none
  * thread: any
@@ -1653,7 +1653,7 @@ KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
  * is `KINA_ACCESS_READ` (1), `KINA_ACCESS_WRITE` (2) or `KINA_ACCESS_READ_WRITE` (3). No byte is failed or repaired by
  * it [KINA-TENSOR-65].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` or `stream` is not live
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * DEVICE_MISMATCH    `stream` belongs to another device
@@ -1666,7 +1666,7 @@ KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
  * feature: core
  * null: stream
  * owner: tensor borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-TENSOR-64 KINA-VERSION-16; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-64 KINA-VERSION-16; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: enqueues
  * alloc: host, device
  * thread: any
@@ -1706,7 +1706,7 @@ KINA_API KinaStatus runtime_tensor_record_use(const KinaTensor *tensor, KinaStre
  * [KINA-STORAGE-3]. Hulls are compared by address, so that foreign memory is seen [KINA-STORAGE-4]; strided tensors
  * that interleave without a common byte are still PARTIAL.
  *
- * INVALID_ARGUMENT   NULL pointer, a tensor is empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, a tensor is empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     a tensor is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1715,7 +1715,7 @@ KINA_API KinaStatus runtime_tensor_record_use(const KinaTensor *tensor, KinaStre
  * feature: core
  * null: none
  * owner: out produce, a borrow, b borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24
  * stream: host
  * alloc: none
  * thread: any
@@ -1729,7 +1729,7 @@ KINA_API KinaStatus runtime_overlap(KinaOverlap *out, const KinaTensor *a, const
  * references, peer handles and work in flight do not [KINA-STORAGE-7, KINA-STORAGE-8]. Foreign memory is never
  * exclusive, unless the import came as a copy [KINA-STORAGE-9].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1738,7 +1738,7 @@ KINA_API KinaStatus runtime_overlap(KinaOverlap *out, const KinaTensor *a, const
  * feature: core
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24
  * stream: host
  * alloc: none
  * thread: any
@@ -1752,7 +1752,7 @@ KINA_API KinaStatus runtime_is_exclusive(int32_t *out, const KinaTensor *tensor)
  * end, keys sort and de-duplicate write sets [KINA-STORAGE-10, KINA-STORAGE-11]. Foreign memory has storage 0 and
  * addresses [KINA-STORAGE-13]. The struct is fixed for ever and has no `struct_size`.
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1761,7 +1761,7 @@ KINA_API KinaStatus runtime_is_exclusive(int32_t *out, const KinaTensor *tensor)
  * feature: core
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24
  * stream: host
  * alloc: none
  * thread: any
@@ -1777,7 +1777,7 @@ KINA_API KinaStatus runtime_byte_range(KinaByteRange *out, const KinaTensor *ten
  * [KINA-STORAGE-21]; doing it twice changes nothing [KINA-STORAGE-22]. The contents are not touched, so READ_ONLY
  * tensors may be marked [KINA-STORAGE-38].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty or borrowed with NULL or misaligned data, unknown `cause`, `status` is SUCCESS
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty or borrowed with NULL or misaligned data or no such device, unknown `cause`, `status` is SUCCESS
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor, or a `status` that the table has not
@@ -1787,7 +1787,7 @@ KINA_API KinaStatus runtime_byte_range(KinaByteRange *out, const KinaTensor *ten
  * feature: core
  * null: message
  * owner: failure produce, tensor borrow, message borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-STORAGE-17 KINA-STORAGE-18; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-18 KINA-STORAGE-39; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-STORAGE-17 KINA-STORAGE-18; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-STORAGE-18 KINA-STORAGE-39; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: host
  * thread: any
@@ -1803,7 +1803,7 @@ KINA_API KinaStatus runtime_failure_set(uint64_t *failure, const KinaTensor *ten
  * 16, and `skipped_total` counts them all [KINA-STORAGE-33]. Without a failure `status` is `KINA_SUCCESS` and all else
  * 0. Strings are valid until this thread's next `runtime_failure_get` [KINA-STORAGE-34]. Reporting repairs nothing.
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1813,7 +1813,7 @@ KINA_API KinaStatus runtime_failure_set(uint64_t *failure, const KinaTensor *ten
  * feature: core
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; VERSION KINA-VERSION-11 KINA-VERSION-12
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12
  * stream: host
  * alloc: none
  * thread: any
@@ -1826,7 +1826,7 @@ KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *
  * `was_failed` receives 1 if one of them was failed, else 0; other bytes of the storage keep their state
  * [KINA-STORAGE-25].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
@@ -1836,7 +1836,7 @@ KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *
  * feature: core
  * null: none
  * owner: was_failed produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: host
  * thread: any
@@ -1846,7 +1846,7 @@ KINA_API KinaStatus runtime_failure_clear(int32_t *was_failed, const KinaTensor 
 /**
  * Makes a weak reference: it names the tensor's storage and geometry and keeps nothing alive [KINA-STORAGE-44].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor
@@ -1856,7 +1856,7 @@ KINA_API KinaStatus runtime_failure_clear(int32_t *was_failed, const KinaTensor 
  * feature: core
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-49; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-STORAGE-49; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1871,14 +1871,14 @@ KINA_API KinaStatus runtime_weak_create(KinaWeak *out, const KinaTensor *tensor)
  * storage [KINA-STORAGE-46], atomically against the last of them to go [KINA-STORAGE-47].
  *
  * INVALID_ARGUMENT   NULL pointer or handle, `out` not empty
- * INVALID_HANDLE     `weak` is not live, its storage is gone, or `out` is neither empty nor a tensor
+ * INVALID_HANDLE     `weak` is not live, its storage is gone
  * OUT_OF_MEMORY      no host memory or handle
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, weak borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-STORAGE-46 KINA-TENSOR-3; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-STORAGE-46; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1905,7 +1905,7 @@ KINA_API KinaStatus runtime_weak_release(KinaWeak weak);
 /**
  * Makes a peer handle: a pin on the tensor's storage that other devices, or this one, can open [KINA-STORAGE-50].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed or PEER tensor, or feature peer is absent
@@ -1915,7 +1915,7 @@ KINA_API KinaStatus runtime_weak_release(KinaWeak weak);
  * feature: peer
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-TENSOR-60 KINA-STORAGE-56 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-STORAGE-56 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1931,7 +1931,7 @@ KINA_API KinaStatus runtime_peer_share(KinaPeer *out, const KinaTensor *tensor);
  * ask for [KINA-STORAGE-57]; failures of either side are seen by both [KINA-STORAGE-58].
  *
  * INVALID_ARGUMENT   NULL pointer or handle, `out` not empty, no such device id
- * INVALID_HANDLE     `peer` is not live, or `out` is neither empty nor a tensor
+ * INVALID_HANDLE     `peer` is not live
  * UNSUPPORTED        no such device type, the device cannot reach the owner's, or feature peer is absent
  * OUT_OF_MEMORY      no host memory or handle
  * DEVICE, DEVICE_LOST   the device refused
@@ -1940,7 +1940,7 @@ KINA_API KinaStatus runtime_peer_share(KinaPeer *out, const KinaTensor *tensor);
  * feature: peer
  * null: none
  * owner: out produce, peer borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3; UNSUPPORTED KINA-STATUS-24 KINA-STORAGE-53 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-STATUS-28 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STATUS-24 KINA-STORAGE-53 KINA-VERSION-5; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host
  * alloc: handle, host
  * thread: any
