@@ -1,0 +1,123 @@
+"""The pytest side of the suite: options, collection rules, the `rt` fixture, one cleaned-up state per example."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from .clauses import complaints
+from .contract import contract
+from .executor import Executor, Violation
+
+EXAMPLES = {"quick": 8, "standard": 60}
+_session: dict[str, Executor] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kina")
+    group.addoption("--lib", default=os.environ.get("KINA_LIBRARY"), help="the library under test (or KINA_LIBRARY)")
+    group.addoption("--tier", choices=sorted(EXAMPLES), default="quick", help="how many examples")
+    group.addoption("--kina-seed", type=int, default=0, help="seed of the examples")
+    group.addoption("--journal", default=None, help="file of the mapped journal (set by the runner)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "clause(id, hash): the clause that the test decides")
+    config.addinivalue_line("markers", "needs(feature): the test concerns a feature that a build may lack")
+    for tier, count in EXAMPLES.items():
+        hypothesis.settings.register_profile(
+            f"kina-{tier}",
+            max_examples=count,
+            stateful_step_count=30,
+            deadline=None,
+            database=None,
+            print_blob=False,
+            derandomize=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+    hypothesis.settings.load_profile(f"kina-{config.getoption('--tier')}")
+
+
+def session() -> Executor:
+    """The executor of this process, for code that no fixture reaches (state machines)."""
+    return _session["rt"]
+
+
+def _opened(config: pytest.Config) -> Executor:
+    if "rt" not in _session:
+        library = config.getoption("--lib")
+        if not library:
+            raise pytest.UsageError("no library under test: give --lib PATH or set KINA_LIBRARY")
+        journal = config.getoption("--journal")
+        _session["rt"] = Executor(library, Path(journal) if journal else None)
+    return _session["rt"]
+
+
+def marks_of(item: pytest.Item) -> list[tuple[str, str]]:
+    """(clause id, hash) of a test, nearest first."""
+    return [(str(m.args[0]), str(m.args[1]) if len(m.args) > 1 else "") for m in item.iter_markers("clause")]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--kina-seed") is not None:
+        for item in items:
+            _seed(item, config.getoption("--kina-seed"))
+    wrong = [f"{item.nodeid} {text}" for item in items for text in complaints(marks_of(item), contract())]
+    if wrong:
+        raise pytest.UsageError("\n".join(wrong))
+    _opened(config)
+
+
+def _seed(item: pytest.Item, seed: int) -> None:
+    function: Any = getattr(item, "obj", None)
+    function = getattr(function, "__func__", function)
+    if hasattr(function, "hypothesis"):
+        function._hypothesis_internal_use_seed = seed
+
+
+@pytest.fixture
+def rt(pytestconfig: pytest.Config) -> Executor:
+    """The library under test."""
+    return _opened(pytestconfig)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Each test, and inside a Hypothesis test each example, starts clean and must leave nothing behind."""
+    executor = _session["rt"]
+    test = pyfuncitem.obj
+    handle = getattr(test, "hypothesis", None)
+    if handle is not None and not getattr(handle.inner_test, "kina_wrapped", False):
+        handle.inner_test = _per_example(handle.inner_test, executor)
+    with executor.example():
+        return (yield)
+
+
+def _per_example(inner: Callable[..., Any], executor: Executor) -> Callable[..., Any]:
+    @functools.wraps(inner)
+    def example(*arguments: Any, **named: Any) -> Any:
+        with executor.example():
+            return inner(*arguments, **named)
+
+    example.kina_wrapped = True  # type: ignore[attr-defined]
+    return example
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A status outside the tags fails the test in which it was seen, whatever the test asked."""
+    executor = _session["rt"]
+    executor.journal.test(item.nodeid)
+    executor.witness.undeclared.clear()
+    result = yield
+    if executor.witness.undeclared:
+        rows = ", ".join(f"{name} answered {status}" for name, status in sorted(set(executor.witness.undeclared)))
+        raise Violation(f"not in the errors tag: {rows}", "KINA-STATUS-1")
+    return result
