@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-VALUES = {"error", "status", "dtype", "shape"}  # core's value types: a backend may know these and nothing else of core
+VALUES = {"error", "messages", "status", "dtype", "dtypes", "half", "geometry"}  # core's value types: a backend may know these and nothing else of core
 DEVICES = ["impl/cpu", "impl/cuda", "impl/sim"]
 MAY_INCLUDE = {
     "include": ["dlpack"],
@@ -36,7 +36,7 @@ def room(path: str) -> str:
     parts = path.split("/")
     if parts[0] != "impl":
         return parts[0]
-    if parts[:2] == ["impl", "core"] and parts[-1].split(".")[0].rstrip("s") in VALUES | {"dtype"}:
+    if parts[:2] == ["impl", "core"] and parts[-1].split(".")[0] in VALUES:
         return "impl/core/values"
     return "/".join(parts[:2])
 

@@ -39,7 +39,7 @@ struct Tensor : KinaTensor {
 
 // What all threads use together; `failing` is the one whose bytes are failed and repaired all the time.
 struct Shared {
-  Tensor a, b, indices, written, failing;
+  Tensor a, b, indices, failing;
   KinaResource pool = nullptr;
   KinaStream stream = nullptr;
   KinaWeak weak = nullptr;
@@ -308,7 +308,7 @@ void work(Shared& shared, unsigned seed, int rounds) {
 }
 
 void prepare(Shared& shared) {
-  for (KinaTensor* tensor : {&shared.a, &shared.b, &shared.written, &shared.failing}) {
+  for (KinaTensor* tensor : {&shared.a, &shared.b, &shared.failing}) {
     make(*tensor, {kSide, kSide}, KINA_DTYPE_F32);
     fill(*tensor, tensor == &shared.b ? 2.0F : 1.0F);
   }
