@@ -19,32 +19,69 @@ struct View {
 };
 
 // An operation's row for one (op, dtype): NULL means that the device does not offer it.
-// Arguments are plain values that a device may copy and keep until the work runs.
+// Arguments are plain values that a device may copy and keep until the work runs; `each_view` shows it every view in them.
 template <class Args>
 using Row = void (*)(const Args&, NativeStream);
 
+enum class Access : uint8_t { read, write };
+
 struct UnaryArgs {
   View out, in;  // one shape
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 struct BinaryArgs {
   View out, a, b;  // one shape: broadcast axes have stride 0
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(a, Access::read);
+    f(b, Access::read);
+  }
 };
 struct CastArgs {
   View out, in;  // one shape
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 struct CopyArgs {
   View out, in;  // one shape, one dtype
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 struct FillArgs {
   View out;
   std::byte value[16];  // one element
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+  }
 };
 struct ReduceArgs {
   View out, in;  // out has in's rank; extents of the reduced axes are 1
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 struct SoftmaxArgs {
   View out, in;  // one shape
   int32_t axis;
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 struct MatmulArgs {
   View out, a, b;  // (batch…, m, n), (batch…, m, k), (batch…, k, n): transposes and broadcasts are in the strides
@@ -53,23 +90,44 @@ struct MatmulArgs {
   bool is_scaled;
   KinaCompute compute;
   KinaUnaryOp activation;  // 0: none
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(a, Access::read);
+    f(b, Access::read);
+    f(bias, Access::read);
+  }
 };
 struct GatherArgs {
   View out, values, indices;
   int32_t axis;
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(values, Access::read);
+    f(indices, Access::read);
+  }
 };
 struct RepeatArgs {
   View out, in;
   int32_t axis;
   int32_t repeats;
+  template <class F>
+  void each_view(F&& f) {
+    f(out, Access::write);
+    f(in, Access::read);
+  }
 };
 
 // One piece of work: a row and its arguments, to be run once, in stream order.
 struct Work {
+  const char* name;  // of the call that makes it
   void (*run)(const void* row, const void* args, NativeStream stream);
   const void* row;   // a Row<Args>, copied as a pointer-sized value
   const void* args;  // trivially copyable
   size_t args_bytes;
+  // Calls `visit` for each view inside a copy of the arguments.
+  void (*each_view)(void* args, void (*visit)(void* context, View& view, Access access), void* context);
 };
 
 class Backend {

@@ -8,15 +8,17 @@
 
 namespace kina {
 
-// Runs `row` on `stream` of `device`.
+// Runs `row` on `stream` of `device`, on behalf of the call `name`.
 template <class Args>
-void launch(const Device& device, const Stream& stream, Row<Args> row, const Args& args) {
+void launch(const char* name, const Device& device, const Stream& stream, Row<Args> row, const Args& args) {
   static_assert(std::is_trivially_copyable_v<Args>);
-  device.backend().launch(stream.native(),
-                          {[](const void* erased_row, const void* erased_args, NativeStream native) {
-                             (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
-                           },
-                           &row, &args, sizeof(Args)});
+  const auto run = [](const void* erased_row, const void* erased_args, NativeStream native) {
+    (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
+  };
+  const auto each_view = [](void* erased_args, void (*visit)(void*, View&, Access), void* context) {
+    static_cast<Args*>(erased_args)->each_view([&](View& view, Access access) { visit(context, view, access); });
+  };
+  device.backend().launch(stream.native(), {name, run, &row, &args, sizeof(Args), each_view});
 }
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream and allocates an empty
@@ -39,7 +41,7 @@ class Operation {
   template <class Args>
   void run(Row<Args> row, const Args& args) {
     has_started_ = true;
-    launch(device_, *stream_, row, args);
+    launch(function_, device_, *stream_, row, args);
   }
 
   // The bytes are written: failures on them are repaired, and an empty `out` receives its tensor.
