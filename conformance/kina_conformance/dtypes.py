@@ -100,14 +100,25 @@ def dtype_of(name: str | int | Dtype) -> Dtype:
     return DTYPES[name] if isinstance(name, str) else BY_VALUE[name]
 
 
-def rounded(values: ArrayLike, dtype: str, saturate: bool = False) -> Array:
-    """float64 values rounded once, half to even, to what a floating dtype can hold."""
+def unit(values: ArrayLike, dtype: str) -> Array:
+    """One unit in the last place of a floating dtype at each value; below the normal range the smallest denormal."""
     form = _FORMATS[dtype]
-    x = np.asarray(values, np.float64)
-    if dtype == "f64":
-        return x.copy()
-    _, exponents = np.frexp(np.where(np.isfinite(x), x, 1.0))
-    quantum = np.ldexp(1.0, np.maximum(exponents - 1, form.minimum_exponent) - form.mantissa)
+    x = _wide(values)
+    _, exponents = np.frexp(np.where(np.isfinite(x), x, 1))
+    exponents = np.maximum(exponents - 1, form.minimum_exponent) - form.mantissa
+    return np.asarray(np.ldexp(np.ones_like(x), exponents))
+
+
+def _wide(values: ArrayLike) -> Array:
+    array = np.asarray(values)
+    return array if array.dtype == np.longdouble else array.astype(np.float64)
+
+
+def rounded(values: ArrayLike, dtype: str, saturate: bool = False) -> Array:
+    """Real values rounded once, half to even, to what a floating dtype can hold; float64 or longdouble as given."""
+    form = _FORMATS[dtype]
+    x = _wide(values)
+    quantum = unit(x, dtype)
     with np.errstate(all="ignore"):
         y = np.where(np.isfinite(x), np.rint(x / quantum) * quantum, x)
     over = np.abs(y) > form.maximum
