@@ -45,6 +45,11 @@ Ref<Storage> Storage::foreign(Device& device, void* data, uint64_t bytes, Storag
   return storage;
 }
 
+DLDevice Storage::shown_on(const Device& device) const noexcept {
+  if (memory_type == 0 || &device != &device_) return device.name();
+  return {static_cast<DLDeviceType>(memory_type), 0};
+}
+
 bool Storage::try_hold() noexcept {
   uint64_t holders = holders_.load(std::memory_order_acquire);
   while (holders != 0)

@@ -49,7 +49,12 @@ class Storage final : public Counted {
   void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }
   int32_t tensors() const noexcept { return tensors_.load(std::memory_order_acquire); }
 
-  bool is_copied = false;  // imported with IS_COPIED: foreign memory that is ours alone
+  bool is_copied = false;   // imported with IS_COPIED: foreign memory that is ours alone
+  int32_t memory_type = 0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
+  // What a tensor on these bytes says its device is, when work on it runs on `device`.
+  DLDevice shown_on(const Device& device) const noexcept;
+  // From here on `owner` is released with the bytes.
+  void own(ForeignOwner owner) noexcept { owner_ = owner; }
 
   // The claim on the lowest failed byte under the elements of `view`, if any.
   std::optional<FailureMap::Range> failure_in(const View& view) const;

@@ -79,7 +79,7 @@ void NewTensor::publish(KinaTensor& out) noexcept {
   const bool has_bytes = storage.data() != nullptr;
   out = KINA_TENSOR_INIT;
   out.dl.data = storage.data();
-  out.dl.device = record.device->name();
+  out.dl.device = storage.shown_on(*record.device);
   out.dl.ndim = record.ndim;
   out.dl.dtype = dlpack_of(record.dtype);
   out.dl.shape = record.ndim == 0 ? nullptr : record.arrays() + 2 * record.ndim;

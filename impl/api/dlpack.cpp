@@ -1,0 +1,149 @@
+// Entry points of the dlpack chapter.
+#include "impl/core/dlpack.h"
+
+#include "impl/api/arguments.h"
+#include "impl/api/boundary.h"
+
+using namespace kina;
+
+namespace {
+
+constexpr Argument kManaged{2, "managed"};
+constexpr Argument kParams{3, "params"};
+constexpr Argument kStream{3, "params.stream"};
+
+enum class Direction : uint8_t { out, in };
+
+// KinaDlpackParams of one of the four functions; `highest` is the DLPack major version that the function speaks, 0 for legacy.
+class DlpackOptions {
+ public:
+  DlpackOptions(const KinaDlpackParams* given, uint32_t highest) : options_(given, kParams), highest_(highest) {}
+
+  void present() {
+    options_.present();
+    const uint32_t major = options_->max_major;
+    require<Message::dlpack_demand>(major == 0 || major == highest_, "KINA-DLPACK-1", {3, "params.max_major"}, major,
+                                    highest_);
+  }
+  void resolve() {
+    StreamArgument named(options_->stream, kStream, Null::allowed);
+    named.resolve();
+    stream_ = Ref<Stream>::share(named.get());
+  }
+  void validate() const {}
+
+  // Tier 4: call it when every other tier has passed.
+  void require_known_flags(Direction direction) const {
+    const uint32_t unknown = options_->flags & ~uint32_t{KINA_DLPACK_COPY | KINA_DLPACK_READ_ONLY};
+    require<Message::flag_unknown>(unknown == 0, "KINA-VERSION-16", {3, "params.flags"}, "params.flags", unknown);
+    require<Message::dlpack_copy_in>(direction == Direction::out || !has(KINA_DLPACK_COPY), "KINA-DLPACK-4",
+                                     {3, "params.flags"});
+  }
+  bool has(uint32_t flag) const { return (options_->flags & flag) != 0; }
+  const Ref<Stream>& stream() const { return stream_; }
+
+ private:
+  Options<KinaDlpackParams> options_;
+  uint32_t highest_;
+  Ref<Stream> stream_;
+};
+
+// Tiers 3 and 4 of an export.
+ExportTerms checked_export(const Operand& tensor, const DlpackOptions& options) {
+  ExportTerms terms;
+  terms.is_copy = options.has(KINA_DLPACK_COPY);
+  terms.is_read_only =
+      options.has(KINA_DLPACK_READ_ONLY) || (!terms.is_copy && (tensor.flags() & KINA_FLAG_READ_ONLY) != 0);
+  terms.stream = options.stream();
+  if (terms.stream && &terms.stream->device() != &tensor.device())
+    refuse<Message::device_mismatch>("KINA-DLPACK-2", kStream, kStream.name, terms.stream->device().type(),
+                                     terms.stream->device().id(), tensor.device().type(), tensor.device().id());
+  return terms;
+}
+
+void require_exportable(const Operand& tensor, const ExportTerms& terms, const DlpackOptions& options) {
+  options.require_known_flags(Direction::out);
+  require<Message::dlpack_borrowed>(!tensor.is_borrowed(), "KINA-DLPACK-22", tensor.argument(), tensor.argument().name);
+  require<Message::dlpack_peer>(terms.is_copy || (tensor.flags() & KINA_FLAG_PEER) == 0, "KINA-DLPACK-21",
+                                tensor.argument(), tensor.argument().name);
+}
+
+template <class Managed>
+ForeignOwner owner_of(Managed* managed) {
+  if (managed->deleter == nullptr) return {};
+  return {[](void* context) {
+            auto* owned = static_cast<Managed*>(context);
+            owned->deleter(owned);
+          },
+          managed};
+}
+
+// An import whose version has been checked; `flags` are the struct's.
+template <class Managed>
+void import(MadeTensor& made, Managed& managed, DlpackOptions& options, uint64_t flags) {
+  options.resolve();
+  made.validate();
+  const ImportedTensor imported = checked_import(managed.dl_tensor, options.stream().get(), kManaged, kStream);
+  options.require_known_flags(Direction::in);
+  ImportTerms terms;
+  terms.owner = owner_of(&managed);
+  terms.is_copied = (flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+  terms.is_read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0 || options.has(KINA_DLPACK_READ_ONLY);
+  terms.stream = options.stream().get();
+  import_tensor(*made, imported, terms);
+}
+
+}  // namespace
+
+KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* tensor, const KinaDlpackParams* params) {
+  return boundary(__func__, [&] {
+    Pointer answer(out, {1, "out"});
+    Operand consumed(tensor, {2, "tensor"});
+    DlpackOptions options(params, 1);
+    dereference(answer, consumed, options);
+    const ExportTerms terms = checked_export(consumed, options);
+    require_exportable(consumed, terms, options);
+    *answer = export_versioned(consumed, terms);
+    *tensor = KINA_TENSOR_INIT;
+  });
+}
+
+KinaStatus runtime_from_dlpack(KinaTensor* out, struct DLManagedTensorVersioned* managed, const KinaDlpackParams* params) {
+  return boundary(__func__, [&] {
+    MadeTensor made(out, {1, "out"});
+    Pointer given(managed, kManaged);
+    DlpackOptions options(params, 1);
+    made.present();
+    given.present();
+    options.present();
+    require<Message::dlpack_version>(managed->version.major == 1, "KINA-DLPACK-32", kManaged, managed->version.major,
+                                     managed->version.minor);
+    import(made, *managed, options, managed->flags);
+  });
+}
+
+KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor** out, KinaTensor* tensor, const KinaDlpackParams* params) {
+  return boundary(__func__, [&] {
+    Pointer answer(out, {1, "out"});
+    Operand consumed(tensor, {2, "tensor"});
+    DlpackOptions options(params, 0);
+    dereference(answer, consumed, options);
+    const ExportTerms terms = checked_export(consumed, options);
+    require<Message::dlpack_legacy_read_only>(!terms.is_read_only, "KINA-DLPACK-20", {2, "tensor"});
+    require_exportable(consumed, terms, options);
+    *answer = export_legacy(consumed, terms);
+    *tensor = KINA_TENSOR_INIT;
+  });
+}
+
+KinaStatus runtime_from_dlpack_legacy(KinaTensor* out, struct DLManagedTensor* managed, const KinaDlpackParams* params) {
+  return boundary(__func__, [&] {
+    MadeTensor made(out, {1, "out"});
+    Pointer given(managed, kManaged);
+    DlpackOptions options(params, 0);
+    made.present();
+    given.present();
+    options.present();
+    import(made, *managed, options, 0);
+  });
+}

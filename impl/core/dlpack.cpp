@@ -1,0 +1,196 @@
+// Exports, which own what a tensor named, and imports, which are storages that a deleter ends.
+#include "impl/core/dlpack.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "impl/core/operation.h"
+
+namespace kina {
+namespace {
+
+constexpr uint32_t kStampedMajor = 1;
+constexpr uint32_t kStampedMinor = 0;
+
+// One export: the consumer's struct and what it keeps. Its shape and strides stand behind the object.
+template <class Managed>
+struct Export {
+  Managed managed{};
+  Ref<Storage> storage;
+  Ref<Stream> stream;
+
+  int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
+
+  static Export* make(int32_t ndim) {
+    const size_t bytes = sizeof(Export) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
+    Export* made = new (::operator new(bytes)) Export;
+    made->managed.manager_ctx = made;
+    made->managed.deleter = [](Managed* managed) {
+      if (managed != nullptr) destroy(static_cast<Export*>(managed->manager_ctx));
+    };
+    return made;
+  }
+
+  static void destroy(Export* made) noexcept {
+    if (made->storage) {
+      made->storage->count_tensor(-1);
+      made->storage->drop();
+    }
+    made->~Export();
+    ::operator delete(made);
+  }
+
+  // Takes over one hold of `kept`.
+  void fill(Ref<Storage> kept, const Operand& tensor, const View& view, const ExportTerms& terms) noexcept {
+    const int32_t ndim = view.geometry.ndim;
+    Geometry shown = view.geometry;
+    make_canonical(shown);
+    std::copy_n(shown.extents, ndim, arrays());
+    std::copy_n(shown.strides, ndim, arrays() + ndim);
+    kept->count_tensor(1);
+    DLTensor& dl = managed.dl_tensor;
+    dl.data = shown.is_empty() ? nullptr : view.data;
+    dl.device = kept->shown_on(tensor.device());
+    dl.ndim = ndim;
+    dl.dtype = dlpack_of(view.dtype);
+    dl.shape = ndim == 0 ? nullptr : arrays();
+    dl.strides = ndim == 0 ? nullptr : arrays() + ndim;
+    storage = std::move(kept);
+    stream = terms.stream;
+  }
+};
+
+// A compact copy in fresh bytes of the tensor's device.
+Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms) {
+  Device& device = tensor.device();
+  Stream& stream = terms.stream ? *terms.stream : current_stream(device);
+  const View from = view;
+  make_compact(view.geometry);
+  const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
+  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, stream);
+  view.data = storage->data();
+  if (bytes != 0) launch(device, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+  return storage;
+}
+
+template <class Managed>
+Managed* exported(const Operand& tensor, const ExportTerms& terms) {
+  if (const auto failed = tensor.failure()) {
+    const Failure& root = *failed->claim.root;
+    Error error = make_error<Message::failed_input>("KINA-DLPACK-23", tensor.argument(), tensor.argument().name, root.id,
+                                                    root.function, root.message);
+    error.failure = root.id;
+    throw error;
+  }
+  // Gone with everything that it holds unless the tensor is ended.
+  struct Pending {
+    Export<Managed>* made;
+    ~Pending() {
+      if (made != nullptr) Export<Managed>::destroy(made);
+    }
+  } pending{Export<Managed>::make(tensor.geometry().ndim)};
+  View view = tensor.view();
+  Ref<Storage> storage = Ref<Storage>::share(tensor.storage());
+  if (terms.is_copy) {
+    storage = copied(tensor, view, terms);
+  } else {
+    require<Message::stale_tensor>(storage->try_hold(), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
+  }
+  pending.made->fill(std::move(storage), tensor, view, terms);
+  require<Message::stale_tensor>(end_tensor(tensor.tensor().handle), "KINA-TENSOR-4", tensor.argument(),
+                                 tensor.argument().name);
+  return &std::exchange(pending.made, nullptr)->managed;
+}
+
+// Address arithmetic of an import; nothing where it leaves the address space.
+std::optional<uint64_t> moved_by(uint64_t address, int64_t elements, uint32_t element_bytes) noexcept {
+  const std::optional<int64_t> bytes = checked_multiply(elements, element_bytes);
+  int64_t moved = 0;
+  if (!bytes || address > INT64_MAX || __builtin_add_overflow(static_cast<int64_t>(address), *bytes, &moved) || moved < 0)
+    return std::nullopt;
+  return static_cast<uint64_t>(moved);
+}
+
+// Fills in where the elements lie; `row` is NULL for a dtype that will be refused.
+void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, Argument argument) {
+  if (imported.view.geometry.is_empty()) return;
+  require<Message::dlpack_null_data>(dl.data != nullptr, "KINA-DLPACK-38", argument, argument.name);
+  const uint32_t element = row == nullptr ? 1 : row->bytes;
+  const Span span = *span_of(imported.view.geometry);
+  uint64_t first = 0;
+  const bool wraps = __builtin_add_overflow(reinterpret_cast<uint64_t>(dl.data), dl.byte_offset, &first);
+  const auto lowest = moved_by(first, span.low, element);
+  const auto end = moved_by(first, span.high + 1, element);
+  require<Message::dlpack_addresses>(!wraps && lowest && end, "KINA-DLPACK-40", argument, argument.name);
+  require<Message::dlpack_misaligned>(row == nullptr || first % row->alignment == 0, "KINA-DLPACK-41", argument,
+                                      argument.name, row == nullptr ? 1 : row->alignment);
+  imported.view.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
+  imported.lowest = imported.view.data - (first - *lowest);
+  imported.bytes = *end - *lowest;
+}
+
+}  // namespace
+
+void make_canonical(Geometry& geometry) noexcept {
+  if (geometry.is_empty()) return make_compact(geometry);
+  uint64_t behind = 1;  // what the stride of an axis of extent 1 would be
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    if (geometry.extents[axis] == 1) geometry.strides[axis] = static_cast<int64_t>(behind);
+    const int64_t stride = geometry.strides[axis];
+    const uint64_t magnitude = stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+    uint64_t product = 0;
+    if (__builtin_mul_overflow(magnitude, static_cast<uint64_t>(geometry.extents[axis]), &product)) product = INT64_MAX;
+    behind = std::clamp<uint64_t>(product, 1, INT64_MAX);
+  }
+}
+
+DLManagedTensorVersioned* export_versioned(const Operand& tensor, const ExportTerms& terms) {
+  DLManagedTensorVersioned* managed = exported<DLManagedTensorVersioned>(tensor, terms);
+  managed->version = {kStampedMajor, kStampedMinor};
+  managed->flags = (terms.is_read_only ? uint64_t{DLPACK_FLAG_BITMASK_READ_ONLY} : 0) |
+                   (terms.is_copy ? uint64_t{DLPACK_FLAG_BITMASK_IS_COPIED} : 0);
+  return managed;
+}
+
+DLManagedTensor* export_legacy(const Operand& tensor, const ExportTerms& terms) {
+  return exported<DLManagedTensor>(tensor, terms);
+}
+
+ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argument argument, Argument stream_argument) {
+  require<Message::dlpack_null_shape>(dl.ndim <= 0 || dl.shape != nullptr, "KINA-DLPACK-36", argument, argument.name,
+                                      dl.ndim);
+  ImportedTensor imported;
+  const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
+  imported.view.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument);
+  make_canonical(imported.view.geometry);
+  locate(imported, dl, row, argument);
+  const bool is_host_memory = is_read_by_host(dl.device.device_type);
+  const int32_t type = is_host_memory ? int32_t{kDLCPU} : int32_t{dl.device.device_type};
+  const int32_t id = is_host_memory ? 0 : dl.device.device_id;
+  const bool is_here = ordered == nullptr || (ordered->device().type() == type && ordered->device().id() == id);
+  require<Message::device_mismatch>(is_here, "KINA-DLPACK-2", stream_argument, stream_argument.name,
+                                    is_here ? 0 : ordered->device().type(), is_here ? 0 : ordered->device().id(), type, id);
+  if (row == nullptr)
+    refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits, dl.dtype.lanes);
+  imported.view.dtype = row->dtype;
+  require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name, type);
+  imported.device = &require_device(type, id, argument, argument);
+  if (is_host_memory && dl.device.device_type != kDLCPU) imported.memory_type = dl.device.device_type;
+  return imported;
+}
+
+void import_tensor(KinaTensor& out, const ImportedTensor& imported, const ImportTerms& terms) {
+  Stream& stream = terms.stream == nullptr ? current_stream(*imported.device) : *terms.stream;
+  Ref<Storage> storage =
+      Storage::foreign(*imported.device, imported.lowest, imported.bytes, StorageOrigin::imported, {}, stream);
+  Storage& bytes = *storage;
+  bytes.is_copied = terms.is_copied;
+  bytes.memory_type = imported.memory_type;
+  const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
+  NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
+  bytes.own(terms.owner);  // nothing fails from here on
+  made.publish(out);
+}
+
+}  // namespace kina
