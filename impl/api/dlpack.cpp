@@ -49,8 +49,9 @@ class DlpackOptions {
 };
 
 // Tiers 3 and 4 of an export.
-ExportTerms checked_export(const Operand& tensor, const DlpackOptions& options) {
+ExportTerms checked_export(const Call& call, const Operand& tensor, const DlpackOptions& options) {
   ExportTerms terms;
+  terms.function = call.function;
   terms.is_copy = options.has(KINA_DLPACK_COPY);
   terms.is_read_only =
       options.has(KINA_DLPACK_READ_ONLY) || (!terms.is_copy && (tensor.flags() & KINA_FLAG_READ_ONLY) != 0);
@@ -96,12 +97,12 @@ void import(MadeTensor& made, Managed& managed, DlpackOptions& options, uint64_t
 }  // namespace
 
 KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* tensor, const KinaDlpackParams* params) {
-  return boundary(__func__, [&] {
+  return boundary(__func__, [&](const Call& call) {
     Pointer answer(out, {1, "out"});
     Operand consumed(tensor, {2, "tensor"});
     DlpackOptions options(params, 1);
     dereference(answer, consumed, options);
-    const ExportTerms terms = checked_export(consumed, options);
+    const ExportTerms terms = checked_export(call, consumed, options);
     require_exportable(consumed, terms, options);
     *answer = export_versioned(consumed, terms);
     *tensor = KINA_TENSOR_INIT;
@@ -123,12 +124,12 @@ KinaStatus runtime_from_dlpack(KinaTensor* out, struct DLManagedTensorVersioned*
 }
 
 KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor** out, KinaTensor* tensor, const KinaDlpackParams* params) {
-  return boundary(__func__, [&] {
+  return boundary(__func__, [&](const Call& call) {
     Pointer answer(out, {1, "out"});
     Operand consumed(tensor, {2, "tensor"});
     DlpackOptions options(params, 0);
     dereference(answer, consumed, options);
-    const ExportTerms terms = checked_export(consumed, options);
+    const ExportTerms terms = checked_export(call, consumed, options);
     require<Message::dlpack_legacy_read_only>(!terms.is_read_only, "KINA-DLPACK-20", {2, "tensor"});
     require_exportable(consumed, terms, options);
     *answer = export_legacy(consumed, terms);

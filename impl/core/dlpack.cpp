@@ -70,7 +70,7 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
   Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, stream);
   view.data = storage->data();
-  if (bytes != 0) launch(device, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+  if (bytes != 0) launch(terms.function, device, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
   return storage;
 }
 

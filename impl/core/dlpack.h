@@ -7,6 +7,7 @@ namespace kina {
 
 // What an export says of itself besides the tensor.
 struct ExportTerms {
+  const char* function = nullptr;  // the entry point, for the log of work
   bool is_copy = false;
   bool is_read_only = false;
   Ref<Stream> stream;  // the consumer's; empty: no order beyond the host's
