@@ -863,13 +863,13 @@ KINA_API KinaStatus runtime_stream_import(KinaStream *out, int32_t device_type, 
  *
  * INVALID_ARGUMENT  `stream` is NULL or was not imported [KINA-STREAM-15]
  * INVALID_HANDLE    `stream` is no live stream
- * BUSY              the last import, while it is pushed or captures [KINA-STREAM-6]
+ * BUSY              the last import, while it is pushed or captures [KINA-STREAM-50]
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: stream consume
- * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-STREAM-15; INVALID_HANDLE KINA-STATUS-26; BUSY KINA-STREAM-6
+ * errors: INVALID_ARGUMENT KINA-STATUS-28 KINA-STREAM-15; INVALID_HANDLE KINA-STATUS-26; BUSY KINA-STREAM-50
  * stream: host
  * alloc: none
  * thread: any
@@ -1067,7 +1067,7 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  *
  * INVALID_ARGUMENT  a parameter is NULL
  * INVALID_HANDLE    `stream` or `resource` is not live
- * DEVICE_MISMATCH   they are of different devices [KINA-STREAM-42]
+ * DEVICE_MISMATCH   they are of different devices [KINA-STREAM-49]
  * UNSUPPORTED       no feature capture; a host or legacy default stream [KINA-STREAM-42]
  * OUT_OF_MEMORY     no memory for the scope
  *
@@ -1075,7 +1075,7 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  * feature: capture
  * null: none
  * owner: out produce, stream keep, resource keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-STREAM-42; UNSUPPORTED KINA-VERSION-5 KINA-STREAM-14 KINA-STREAM-42; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-STREAM-49; UNSUPPORTED KINA-VERSION-5 KINA-STREAM-14 KINA-STREAM-42; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host
  * alloc: handle, host
  * thread: calling
