@@ -8,10 +8,25 @@
 
 namespace kina {
 
-// Takes all parameters of a call through tier 1 (NULL, struct_size, magic), tier 2 (handles), and the part of tier 3 that a
-// parameter can break alone. Write it first in every entry point.
+// Tensors have a fourth step: what they ask for is offered here.
+template <class Argument>
+void offer(const Argument& argument) {
+  if constexpr (requires { argument.offer(); }) argument.offer();
+}
+
+// Takes all parameters of a call through tier 1 (NULL, struct_size, magic), tier 2 (handles), and the parts of tiers 3 and 4
+// that a parameter can break alone. Write it first in every entry point.
 template <class... Arguments>
 void dereference(Arguments&... arguments) {
+  (arguments.present(), ...);
+  (arguments.resolve(), ...);
+  (arguments.validate(), ...);
+  (offer(arguments), ...);
+}
+
+// The same without tier 4, for calls that have checks of tier 3 in between: they end with `offer`.
+template <class... Arguments>
+void dereference_values(Arguments&... arguments) {
   (arguments.present(), ...);
   (arguments.resolve(), ...);
   (arguments.validate(), ...);

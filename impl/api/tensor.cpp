@@ -4,21 +4,61 @@
 
 using namespace kina;
 
+namespace {
+
+// A stream parameter belongs to the device that the call is about, whether that device exists or not.
+void require_stream_of(int32_t device_type, int32_t device_id, const StreamArgument& stream) {
+  if (!stream) return;
+  const Device& device = stream->device();
+  require<Message::stream_elsewhere>(device.type() == device_type && device.id() == device_id, "KINA-TENSOR-40",
+                                     stream.argument(), stream.argument().name, device.type(), device.id(), device_type,
+                                     device_id);
+}
+
+void require_shape_pointer(const int64_t* shape, int32_t ndim, Argument argument) {
+  require<Message::null_pointer>(shape != nullptr || ndim <= 0, "KINA-TENSOR-39", argument, argument.name);
+}
+
+// READ_ONLY is all that callers may ask for.
+void require_flags(uint32_t flags, Argument argument) {
+  const uint32_t unknown = flags & ~uint32_t{KINA_FLAG_READ_ONLY};
+  require<Message::flag_unknown>(unknown == 0, "KINA-TENSOR-51", argument, argument.name, unknown);
+}
+
+// Where a span that starts `offset` elements further on ends up; nothing where that leaves 64 bits.
+std::optional<Span> moved(const Span& span, int64_t offset) {
+  const std::optional<int64_t> low = checked_add(span.low, offset);
+  const std::optional<int64_t> high = checked_add(span.high, offset);
+  return low && high ? std::optional<Span>({*low, *high}) : std::nullopt;
+}
+
+// Elements from `low` to `high`, both relative to element 0 of `outer`, lie in its hull. An empty view has one place, which
+// may be the end.
+bool lies_inside(const Geometry& inner, const Geometry& outer, int64_t offset) {
+  if (outer.is_empty()) return inner.is_empty() && offset == 0;
+  const Span hull = *span_of(outer);
+  if (inner.is_empty()) return hull.low <= offset && offset <= hull.high + 1;
+  const std::optional<Span> place = moved(*span_of(inner), offset);
+  return place && hull.low <= place->low && place->high <= hull.high;
+}
+
+}  // namespace
+
 KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, KinaDtype dtype, int32_t device_type,
                          int32_t device_id, KinaStream stream) {
   return boundary(__func__, [&] {
     MadeTensor made(out, {1, "out"});
     StreamArgument ordered(stream, {7, "stream"}, Null::allowed);
-    require<Message::null_pointer>(shape != nullptr || ndim <= 0, "KINA-STATUS-23", {2, "shape"}, "shape");
+    require_shape_pointer(shape, ndim, {2, "shape"});
     dereference(made, ordered);
-    View view;
     const DtypeRow* row = find_dtype(dtype);
+    View view;
     view.geometry = checked_geometry(shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
+    require_device_id(device_type, device_id, {6, "device_id"});
+    require_stream_of(device_type, device_id, ordered);
     view.dtype = require_dtype(dtype, {4, "dtype"}).dtype;
     Device& device = require_device(device_type, device_id, {5, "device_type"}, {6, "device_id"});
-    require<Message::device_mismatch>(!ordered || &ordered->device() == &device, "KINA-TENSOR-31", {7, "stream"}, "stream",
-                                      ordered ? ordered->device().type() : 0, ordered ? ordered->device().id() : 0,
-                                      device_type, device_id);
+
     Stream& place = ordered ? *ordered : current_stream(device);
     const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
     Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, place);
@@ -30,13 +70,89 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
 KinaStatus runtime_free(KinaTensor* tensor) {
   return boundary(__func__, [&] {
     Output freed(tensor, {1, "tensor"});
-    freed.present();
+    freed.present_struct();
     if (freed.is_empty()) return;
-    if (tensor->handle == 0) {
-      freed.resolve();
-    } else {
-      require<Message::stale_tensor>(end_tensor(tensor->handle), "KINA-TENSOR-4", {1, "tensor"}, "tensor");
-    }
+    freed.resolve();
+    require<Message::stale_tensor>(freed.is_borrowed() || end_tensor(tensor->handle), "KINA-TENSOR-4", {1, "tensor"},
+                                   "tensor");
     *tensor = KINA_TENSOR_INIT;
+  });
+}
+
+KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* shape, const int64_t* strides, int32_t ndim,
+                        int64_t offset_elements, uint32_t flags) {
+  return boundary(__func__, [&] {
+    MadeTensor made(out, {1, "out"});
+    Input source(in, {2, "in"});
+    require_shape_pointer(shape, ndim, {3, "shape"});
+    dereference_values(made, source);
+    const DtypeRow* row = find_dtype(source.dtype());
+    View view;
+    view.geometry = checked_geometry(shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
+    require<Message::view_outside>(lies_inside(view.geometry, source.geometry(), offset_elements), "KINA-TENSOR-50",
+                                   {6, "offset_elements"}, "offset_elements", "in");
+    offer(source);
+    require_flags(flags, {7, "flags"});
+
+    view.dtype = source.dtype();
+    view.data = source.view().data + offset_elements * static_cast<int64_t>(row->bytes);
+    tensor_on(source, view, view_flags(source.flags()) | flags).publish(*made);
+  });
+}
+
+KinaStatus runtime_alias(KinaTensor* out, const KinaTensor* in) {
+  return boundary(__func__, [&] {
+    MadeTensor made(out, {1, "out"});
+    Input source(in, {2, "in"});
+    dereference(made, source);
+    tensor_on(source, source.view(), source.flags()).publish(*made);
+  });
+}
+
+KinaStatus runtime_wrap(KinaTensor* out, const DLTensor* source, uint64_t size_bytes, KinaStream stream, uint32_t flags) {
+  return boundary(__func__, [&] {
+    MadeTensor made(out, {1, "out"});
+    Pointer given(source, {2, "source"});
+    StreamArgument ordered(stream, {4, "stream"}, Null::allowed);
+    given.present();
+    KinaTensor wrapped = KINA_TENSOR_INIT;
+    wrapped.dl = *given;
+    wrapped.size_bytes = size_bytes;
+    wrapped.flags = KINA_FLAG_BORROWED;
+    wrapped.magic = KINA_TENSOR_MAGIC;
+    Input checked(&wrapped, {2, "source"});
+    dereference_values(made, checked, ordered);
+    require_stream_of(source->device.device_type, source->device.device_id, ordered);
+    offer(checked);
+    require_flags(flags, {5, "flags"});
+
+    wrapped.stream = ordered ? stream : handle_of<KinaStream>(current_stream(checked.device()).handle);
+    wrapped.flags = checked.flags() | flags;
+    *made = wrapped;
+  });
+}
+
+KinaStatus runtime_tensor_synchronize(const KinaTensor* tensor) {
+  return boundary(__func__, [&] {
+    Input awaited(tensor, {1, "tensor"});
+    dereference(awaited);
+    refuse_failed(awaited, "KINA-TENSOR-62");
+  });
+}
+
+KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream, KinaAccess access) {
+  return boundary(__func__, [&] {
+    Input used(tensor, {1, "tensor"});
+    StreamArgument ordered(stream, {2, "stream"}, Null::allowed);
+    dereference_values(used, ordered);
+    const bool is_known = access >= KINA_ACCESS_READ && access <= KINA_ACCESS_READ_WRITE;
+    const DLDevice place = used.place();
+    require_stream_of(place.device_type, place.device_id, ordered);
+    require<Message::read_only>(!is_known || access == KINA_ACCESS_READ || (used.flags() & KINA_FLAG_READ_ONLY) == 0,
+                                "KINA-TENSOR-66", {1, "tensor"}, "tensor");
+    offer(used);
+    require<Message::borrowed_refused>(!used.is_borrowed(), "KINA-TENSOR-64", {1, "tensor"}, "tensor");
+    require<Message::value_unknown>(is_known, "KINA-VERSION-16", {3, "access"}, "access", access);
+    // Streams of the host are idle: what was enqueued there has run, and nothing waits for it.
   });
 }

@@ -14,6 +14,13 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
 
   void retain() const noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  // A reference where there still is one, against the last release on another thread.
+  bool try_retain() const noexcept {
+    uint64_t references = references_.load(std::memory_order_acquire);
+    while (references != 0)
+      if (references_.compare_exchange_weak(references, references + 1, std::memory_order_acq_rel)) return true;
+    return false;
+  }
   void release() const noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }

@@ -45,11 +45,19 @@ int32_t device_count(int32_t device_type) noexcept {
   return 0;
 }
 
-Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
+void require_device_id(int32_t device_type, int32_t device_id, Argument id_argument) {
   const int32_t count = device_count(device_type);
-  require<Message::device_type_absent>(count > 0, "KINA-STATUS-24", type_argument, device_type);
-  require<Message::device_id_outside>(device_id >= 0 && device_id < count, "KINA-STATUS-24", id_argument, device_id, count,
-                                      device_type);
+  require<Message::device_id_outside>(count == 0 || (device_id >= 0 && device_id < count), "KINA-STATUS-24", id_argument,
+                                      device_id, count, device_type);
+}
+
+void require_device_type(int32_t device_type, Argument type_argument) {
+  require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument, device_type);
+}
+
+Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
+  require_device_id(device_type, device_id, id_argument);
+  require_device_type(device_type, type_argument);
   for (Device* device : devices())
     if (device->type() == device_type && device->id() == device_id) return *device;
   refuse<Message::internal>("KINA-STATUS-24", type_argument, "a counted device was not enumerated");

@@ -76,13 +76,7 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
 
 template <class Managed>
 Managed* exported(const Operand& tensor, const ExportTerms& terms) {
-  if (const auto failed = tensor.failure()) {
-    const Failure& root = *failed->claim.root;
-    Error error = make_error<Message::failed_input>("KINA-DLPACK-23", tensor.argument(), tensor.argument().name, root.id,
-                                                    root.function, root.message);
-    error.failure = root.id;
-    throw error;
-  }
+  refuse_failed(tensor, "KINA-DLPACK-23");
   // Gone with everything that it holds unless the tensor is ended.
   struct Pending {
     Export<Managed>* made;

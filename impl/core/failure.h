@@ -2,62 +2,89 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "impl/backend/backend.h"
 #include "impl/core/counted.h"
 #include "impl/core/error.h"
+#include "impl/core/runs.h"
 
 namespace kina {
 
-// Why bytes are failed: the root, and the operations that were skipped because of it.
+// What went wrong, once: the root of all claims that name it.
 class Failure final : public Counted {
  public:
-  Failure(KinaStatus status, const char* function, const char* message);
+  // `message` is copied; NULL is "". Throws bad_alloc.
+  static Ref<Failure> make(KinaStatus status, const char* function, const char* message);
+  // The failure of that id while anybody refers to it, else empty.
+  static Ref<Failure> find(uint64_t id);
 
   const uint64_t id;  // never reused
   const KinaStatus status;
   const char* const function;
-  char message[kMessageBytes];
+  const char* message() const noexcept { return message_.get(); }
 
  private:
-  ~Failure() override = default;
+  Failure(KinaStatus root_status, const char* root_function, const char* message);
+  ~Failure() override;
+
+  const std::unique_ptr<char[]> message_;
+  Failure* newer_ = nullptr;  // the chain of all failures that live
+  Failure* older_ = nullptr;
 };
 
-// A failure as one run of bytes carries it: the root and the functions skipped on the way, newest first.
-struct Claim {
-  Ref<Failure> root;
+// Why some bytes are failed: the root, and the functions that it kept from running on the way here. Never changes.
+class Claim final : public Counted {
+ public:
+  explicit Claim(Ref<Failure> failure) : root(std::move(failure)) {}
+  // The same failure one skipped function further on. Throws bad_alloc.
+  Ref<Claim> after(const char* function) const;
+
+  static constexpr uint32_t kNames = 16;
+  const Ref<Failure> root;
   uint32_t skipped_total = 0;
-  const char* skipped[16] = {};
+  const char* skipped[kNames] = {};  // newest first
 
-  // The same failure one skipped operation further on.
-  Claim after(const char* function) const;
+ private:
+  ~Claim() override = default;
 };
 
-// The failed bytes of one storage, offsets from its first byte. Not synchronised: the storage's lock guards it.
+// Bytes of one storage that carry one failure, counted from its first byte.
+struct FailedRange {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  Ref<Claim> claim;
+};
+
+// The failed bytes of one storage. Not synchronised: the storage's lock guards it.
 class FailureMap {
  public:
-  struct Range {
-    uint64_t start, end;
-    Claim claim;
-  };
-
   bool is_clean() const noexcept { return ranges_.empty(); }
-  // The lowest failed range that meets [start, end); NULL when there is none.
-  const Range* find(uint64_t start, uint64_t end) const noexcept;
-  // `claim` takes over [start, end). May throw bad_alloc with nothing changed.
-  void mark(uint64_t start, uint64_t end, const Claim& claim);
-  // Clears [start, end). Where host memory is out, bytes may stay failed. True when a byte was failed.
-  bool clear(uint64_t start, uint64_t end) noexcept;
+
+  // The bytes from the lowest failed one under `runs` to the end of those that carry the same failure, at most to the end
+  // of the hull. Without a claim: no byte is failed.
+  FailedRange lowest(const Runs& runs) const noexcept;
+
+  // `claim` takes over the bytes under `runs`, or their hull where there are very many runs. Throws bad_alloc with
+  // nothing changed.
+  void mark(const Runs& runs, const Ref<Claim>& claim);
+
+  // Makes room so that `clear` of the same runs is exact, as long as the map stays within its bound. Throws bad_alloc.
+  void make_room(const Runs& runs);
+
+  // Clears the bytes under `runs` and no other; true when one of them was failed. Takes no memory: where a range would
+  // have to be split and there is no room, its bytes stay failed.
+  bool clear(const Runs& runs) noexcept;
 
  private:
-  std::vector<Range> ranges_;  // sorted, disjoint, not empty
+  using Iterator = std::vector<FailedRange>::iterator;
+
+  const FailedRange* find(uint64_t start, uint64_t end) const noexcept;
+  void reserve(size_t count);
+  bool clear(uint64_t start, uint64_t end) noexcept;
+  void mark(uint64_t start, uint64_t end, const Ref<Claim>& claim) noexcept;
+
+  std::vector<FailedRange> ranges_;  // sorted, disjoint, not empty; touching ranges have different claims
 };
 
-// Calls f(start, end) for each run of bytes that `view` covers, offsets counted from `base`; stops when f answers false.
-template <class F>
-void for_each_run(const View& view, const std::byte* base, F&& f);
-
 }  // namespace kina
-
-#include "impl/core/runs.h"

@@ -52,31 +52,69 @@ void Operand::resolve_borrowed() {
 void Operand::validate() {
   if (record_ != nullptr) return;
   const DLTensor& dl = tensor_->dl;
-  const DtypeRow& row = require_dtype(dtype_of(dl.dtype), argument_);
-  device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
-  view_.dtype = row.dtype;
-  view_.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row.bytes, argument_);
+  const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
+  view_.dtype = dtype_of(dl.dtype);
+  view_.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
   view_.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
   if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
-  if (view_.geometry.is_empty()) return;
-  require<Message::borrowed_null_data>(dl.data != nullptr, "KINA-TENSOR-20", argument_, argument_.name);
+  const bool has_elements = !view_.geometry.is_empty();
+  require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_, argument_.name);
+  if (row != nullptr && has_elements) validate_elements(*row);
+  if (device_count(dl.device.device_type) > 0)
+    device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
+}
+
+// Where the elements of a borrowed tensor lie.
+void Operand::validate_elements(const DtypeRow& row) const {
+  const uint64_t offset = tensor_->dl.byte_offset;
+  const uint64_t bytes = tensor_->size_bytes;
   require<Message::borrowed_misaligned>(reinterpret_cast<uint64_t>(view_.data) % row.alignment == 0, "KINA-TENSOR-22",
                                         argument_, argument_.name, row.alignment);
   const Span span = *span_of(view_.geometry);
   const uint64_t before = static_cast<uint64_t>(-span.low) * row.bytes;
   const uint64_t behind = static_cast<uint64_t>(span.high + 1) * row.bytes;
-  require<Message::borrowed_outside>(before <= dl.byte_offset && dl.byte_offset <= tensor_->size_bytes &&
-                                         behind <= tensor_->size_bytes - dl.byte_offset,
-                                     "KINA-TENSOR-21", argument_, argument_.name, tensor_->size_bytes);
+  const bool is_inside = before <= offset && offset <= bytes && behind <= bytes - offset;
+  require<Message::borrowed_outside>(is_inside, "KINA-TENSOR-21", argument_, argument_.name, bytes);
 }
 
-std::optional<FailureMap::Range> Operand::failure() const {
-  const Storage* held = storage();
-  return held == nullptr ? std::nullopt : held->failure_in(view_);
+void Operand::offer() const {
+  if (record_ != nullptr) return;
+  require_dtype(view_.dtype, argument_);
+  require_device(tensor_->dl.device.device_type, tensor_->dl.device.device_id, argument_, argument_);
 }
+
+FailedRange Operand::failure() const {
+  const Storage* held = storage();
+  return held == nullptr ? FailedRange() : held->failure_in(view_);
+}
+
+void refuse_failed(const Operand& operand, const char* clause) {
+  const FailedRange failed = operand.failure();
+  if (!failed.claim) [[likely]]
+    return;
+  const Failure& root = *failed.claim->root;
+  Error error = make_error<Message::failed_input>(clause, operand.argument(), operand.argument().name, root.id,
+                                                  root.function, root.message());
+  error.failure = root.id;
+  throw error;
+}
+
+NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {
+  Device& device = in.device();
+  if (!in.is_borrowed()) {
+    in.storage()->hold();
+    return {Ref<Storage>::share(in.storage()), device, in.stream(), flags, view};
+  }
+  const Ref<Stream> named = in.stream() == 0 ? Ref<Stream>() : streams().acquire(in.stream());
+  Stream& stream = named && &named->device() == &device ? *named : device.main();
+  const KinaTensor& tensor = in.tensor();
+  return {hold_borrowed(device, tensor.dl.data, tensor.size_bytes, stream), device, stream.handle, flags, view};
+}
+
+void Output::present_struct() { is_empty_ = is_empty_struct(tensor_, argument_); }
 
 void Output::present() {
-  is_empty_ = is_empty_struct(tensor_, argument_);
+  present_struct();
   if (!is_empty_) Operand::present();
 }
 
@@ -86,6 +124,10 @@ void Output::resolve() {
 
 void Output::validate() {
   if (!is_empty_) Operand::validate();
+}
+
+void Output::offer() const {
+  if (!is_empty_) Operand::offer();
 }
 
 void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place) const {

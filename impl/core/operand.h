@@ -6,8 +6,8 @@
 
 namespace kina {
 
-// A tensor argument in three steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate (what a
-// borrowed tensor says about itself). After that it is plain data.
+// A tensor argument in four steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate (what a
+// borrowed tensor says about itself), offer (that its dtype and device exist). After that it is plain data.
 class Operand {
  public:
   Operand(const KinaTensor* tensor, Argument argument) : tensor_(tensor), argument_(argument) {}
@@ -15,11 +15,14 @@ class Operand {
   void present() const;
   void resolve();
   void validate();
+  void offer() const;
 
   const View& view() const noexcept { return view_; }
   const Geometry& geometry() const noexcept { return view_.geometry; }
   KinaDtype dtype() const noexcept { return view_.dtype; }
   Device& device() const noexcept { return *device_; }
+  // The device that it names, known before `offer` has found that it exists.
+  DLDevice place() const noexcept { return record_ == nullptr ? tensor_->dl.device : device_->name(); }
   uint32_t flags() const noexcept { return flags_; }
   bool is_borrowed() const noexcept { return record_ == nullptr; }
   // NULL for borrowed tensors.
@@ -30,8 +33,8 @@ class Operand {
   const KinaTensor& tensor() const noexcept { return *tensor_; }
   Argument argument() const noexcept { return argument_; }
 
-  // The claim on its lowest failed byte, if any.
-  std::optional<FailureMap::Range> failure() const;
+  // Its failed bytes from the lowest one on; without a claim when there is none.
+  FailedRange failure() const;
 
  protected:
   const KinaTensor* tensor_;
@@ -39,6 +42,7 @@ class Operand {
 
  private:
   void resolve_borrowed();
+  void validate_elements(const DtypeRow& row) const;
 
   const TensorRecord* record_ = nullptr;
   Device* device_ = nullptr;
@@ -59,8 +63,11 @@ class Output : public Operand {
   Output(KinaTensor* tensor, Argument argument) : Operand(tensor, argument), out_(tensor) {}
 
   void present();
+  // As `present`, without a look at what a borrowed tensor points to.
+  void present_struct();
   void resolve();
   void validate();
+  void offer() const;
 
   bool is_empty() const noexcept { return is_empty_; }
   KinaTensor& struct_() const noexcept { return *out_; }
@@ -89,6 +96,13 @@ class MadeTensor {
   KinaTensor* out_;
   Argument argument_;
 };
+
+// Answers FAILED_INPUT under `clause` when a byte under the operand's elements is failed.
+void refuse_failed(const Operand& operand, const char* clause);
+
+// A tensor on the bytes of `in`: its geometry is `view`, its flags are `flags` and READ_ONLY where strides demand it. A
+// borrowed `in` lends its bytes to it.
+NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags);
 
 // Operands live on one device, else DEVICE_MISMATCH.
 void require_same_device(const Operand& a, const Operand& b);

@@ -44,14 +44,12 @@ Operation::Operation(const char* function, Output& out, std::initializer_list<co
 // An operation with a failed input does not run; an `out` that exists carries the same root from here on.
 void Operation::refuse_failed_inputs(std::initializer_list<const Operand*> inputs) {
   for (const Operand* input : inputs) {
-    const std::optional<FailureMap::Range> failed = input->failure();
-    if (!failed) continue;
-    const Failure& root = *failed->claim.root;
-    Error error = make_error<Message::failed_input>("KINA-TENSOR-32", input->argument(), input->argument().name, root.id,
-                                                    root.function, root.message);
-    error.failure = root.id;
-    if (!out_.is_empty() && out_.storage() != nullptr) out_.storage()->mark_failed(out_.view(), failed->claim.after(function_));
-    throw error;
+    if (input->storage() == nullptr || input->storage()->is_clean()) [[likely]]
+      continue;
+    if (!out_.is_empty() && out_.storage() != nullptr)
+      if (const FailedRange failed = input->failure(); failed.claim)
+        out_.storage()->mark_failed(out_.view(), failed.claim->after(function_));
+    refuse_failed(*input, "KINA-TENSOR-32");
   }
 }
 
@@ -59,7 +57,7 @@ void Operation::commit() {
   if (made_) {
     made_->publish(out_.struct_());
   } else if (out_.storage() != nullptr) {
-    out_.storage()->clear_failed(out_view_);
+    out_.storage()->repair(out_view_);
   }
   is_committed_ = true;
 }
@@ -67,9 +65,9 @@ void Operation::commit() {
 Operation::~Operation() {
   if (is_committed_ || !has_started_ || made_ || out_.storage() == nullptr) return;
   try {
-    Claim claim;
-    claim.root = make_counted<Failure>(KINA_ERROR_INTERNAL, function_, "the operation ended before its work was done");
-    out_.storage()->mark_failed(out_view_, claim);
+    const Ref<Failure> root =
+        Failure::make(KINA_ERROR_INTERNAL, function_, "the operation ended before its work was done");
+    out_.storage()->mark_failed(out_view_, make_counted<Claim>(root));
   } catch (...) {
     return;  // no memory to say so: the bytes are what the work left
   }

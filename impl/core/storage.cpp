@@ -59,41 +59,43 @@ bool Storage::try_hold() noexcept {
 
 void Storage::drop() noexcept {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (resource_) resource_->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+  // Weak references keep this object, not the resource.
+  if (const Ref<Resource> resource = std::move(resource_)) resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
   if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 
-std::optional<FailureMap::Range> Storage::failure_in(const View& view) const {
+FailedRange Storage::failure_in(const View& view) const {
   if (is_clean()) [[likely]]
-    return std::nullopt;
+    return {};
   const std::lock_guard lock(mutex_);
-  std::optional<FailureMap::Range> found;
-  for_each_run(view, data_, [&](uint64_t start, uint64_t end) {
-    const FailureMap::Range* range = failures_.find(start, end);
-    if (range != nullptr && (!found || range->start < found->start)) found = *range;
-    return true;
-  });
-  return found;
+  return failures_.lowest(Runs(view, data_));
 }
 
-void Storage::mark_failed(const View& view, const Claim& claim) {
-  const Hull hull = hull_of(view);
-  if (hull.first == hull.last) return;
-  const auto base = reinterpret_cast<uint64_t>(data_);
+void Storage::mark_failed(const View& view, const Ref<Claim>& claim) {
+  const Runs runs(view, data_);
   const std::lock_guard lock(mutex_);
-  failures_.mark(hull.first - base, hull.last - base, claim);
-  has_failures_.store(true, std::memory_order_release);
+  failures_.mark(runs, claim);
+  has_failures_.store(!failures_.is_clean(), std::memory_order_release);
 }
 
-bool Storage::clear_failed(const View& view) noexcept {
+void Storage::repair(const View& view) noexcept {
+  if (is_clean()) [[likely]]
+    return;
+  try {
+    clear_failed(view);
+  } catch (...) {  // no memory to split a range: what can be cleared without is
+    const std::lock_guard lock(mutex_);
+    failures_.clear(Runs(view, data_));
+  }
+}
+
+bool Storage::clear_failed(const View& view) {
   if (is_clean()) [[likely]]
     return false;
+  const Runs runs(view, data_);
   const std::lock_guard lock(mutex_);
-  bool was_failed = false;
-  for_each_run(view, data_, [&](uint64_t start, uint64_t end) {
-    was_failed |= failures_.clear(start, end);
-    return true;
-  });
+  failures_.make_room(runs);
+  const bool was_failed = failures_.clear(runs);
   has_failures_.store(!failures_.is_clean(), std::memory_order_release);
   return was_failed;
 }

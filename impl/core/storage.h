@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 
 #include "impl/core/counted.h"
 #include "impl/core/failure.h"
@@ -56,12 +55,14 @@ class Storage final : public Counted {
   // From here on `owner` is released with the bytes.
   void own(ForeignOwner owner) noexcept { owner_ = owner; }
 
-  // The claim on the lowest failed byte under the elements of `view`, if any.
-  std::optional<FailureMap::Range> failure_in(const View& view) const;
-  // Marks the byte hull of `view`.
-  void mark_failed(const View& view, const Claim& claim);
-  // Clears exactly the bytes of `view`'s elements; true when one of them was failed.
-  bool clear_failed(const View& view) noexcept;
+  // The failed bytes from the lowest one under the elements of `view` on; without a claim when there is none.
+  FailedRange failure_in(const View& view) const;
+  // Marks the bytes of `view`'s elements, at most its hull. Throws bad_alloc with nothing changed.
+  void mark_failed(const View& view, const Ref<Claim>& claim);
+  // The elements of `view` were written: exactly their bytes are good again, as far as there is host memory.
+  void repair(const View& view) noexcept;
+  // The same by request; true when a byte was failed. Throws bad_alloc with nothing changed.
+  bool clear_failed(const View& view);
   bool is_clean() const noexcept { return !has_failures_.load(std::memory_order_acquire); }
 
  private:
@@ -82,6 +83,9 @@ class Storage final : public Counted {
   mutable std::mutex mutex_;
   FailureMap failures_;
 };
+
+// The storage of the caller's memory at `data`, one for all views and aliases of it, with a hold for one more of them.
+Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream);
 
 // The byte hull of a view as addresses; empty views have first == last.
 struct Hull {

@@ -76,9 +76,9 @@ NewTensor::~NewTensor() {
 void NewTensor::publish(KinaTensor& out) noexcept {
   TensorRecord& record = *record_;
   const Storage& storage = *record.storage;
-  const bool has_bytes = storage.data() != nullptr;
+  const bool has_bytes = storage.data() != nullptr && !record.view().geometry.is_empty();
   out = KINA_TENSOR_INIT;
-  out.dl.data = storage.data();
+  out.dl.data = has_bytes ? storage.data() : nullptr;
   out.dl.device = storage.shown_on(*record.device);
   out.dl.ndim = record.ndim;
   out.dl.dtype = dlpack_of(record.dtype);

@@ -57,6 +57,14 @@ ThreadBlock& demand_thread_block() {
   return *block;
 }
 
+void keep_reported(Ref<Claim> claim) noexcept {
+  if (ThreadBlock* block = thread_block()) {
+    block->reported = std::move(claim);
+  } else {
+    claim.detach();  // nobody can end its life: rather one claim too many than strings that are gone
+  }
+}
+
 ErrorRecord& error_record() noexcept {
   static ErrorRecord emergency;
   ThreadBlock* block = thread_block();

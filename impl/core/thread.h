@@ -2,6 +2,7 @@
 #pragma once
 
 #include "impl/core/error.h"
+#include "impl/core/failure.h"
 #include "impl/core/scope.h"
 
 namespace kina {
@@ -16,7 +17,7 @@ struct ErrorRecord {
 struct ThreadBlock {
   ErrorRecord record;
   ScopeStack scopes;
-  char failure_message[kMessageBytes] = {};  // of the last runtime_failure_get
+  Ref<Claim> reported;  // keeps the strings of the last runtime_failure_get
 };
 
 // The block of the calling thread, made at its first call; NULL while host memory is out.
@@ -24,6 +25,9 @@ ThreadBlock* thread_block() noexcept;
 
 // As above, but OUT_OF_MEMORY where it cannot be made.
 ThreadBlock& demand_thread_block();
+
+// Keeps the strings of a reported failure valid until the thread's next report.
+void keep_reported(Ref<Claim> claim) noexcept;
 
 // The calling thread's error record; a shared emergency record while the thread has no block.
 ErrorRecord& error_record() noexcept;
