@@ -51,6 +51,24 @@ class Pointer {
   Argument argument_;
 };
 
+// An array of `count` entries, which may be NULL where it has none.
+class ArrayArgument {
+ public:
+  ArrayArgument(const void* first, int32_t count, Argument argument, const char* clause)
+      : first_(first), count_(count), argument_(argument), clause_(clause) {}
+  void present() const {
+    require<Message::null_pointer>(first_ != nullptr || count_ <= 0, clause_, argument_, argument_.name);
+  }
+  void resolve() const {}
+  void validate() const {}
+
+ private:
+  const void* first_;
+  int32_t count_;
+  Argument argument_;
+  const char* clause_;
+};
+
 enum class Null : uint8_t { refused, allowed };
 
 // A handle of a counted object. With Null::allowed an absent one is empty.

@@ -90,12 +90,14 @@ struct MatmulArgs {
   bool is_scaled;
   KinaCompute compute;
   KinaUnaryOp activation;  // 0: none
+  View workspace;          // bytes without a value, as many as matmul_workspace_bytes says; data NULL: none
   template <class F>
   void each_view(F&& f) {
     f(out, Access::write);
     f(a, Access::read);
     f(b, Access::read);
     f(bias, Access::read);
+    f(workspace, Access::write);
   }
 };
 struct GatherArgs {
@@ -157,6 +159,10 @@ class Backend {
   virtual Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept = 0;
   virtual Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept = 0;
   virtual Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept = 0;
+  // Temporary memory for a product; `workspace` and the data of `out` are not looked at.
+  virtual uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept = 0;
+  // Throws INDEX_OUT_OF_RANGE where that can be told before the work runs: on the host.
+  virtual void check_indices(const GatherArgs& args) const = 0;
   virtual Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept = 0;
   virtual Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept = 0;
 

@@ -35,6 +35,10 @@ class Operand {
 
   // Its failed bytes from the lowest one on; without a claim when there is none.
   FailedRange failure() const;
+  // Entries that its shape has according to the struct: what a parameter of as many entries goes by before handles count.
+  int32_t declared_ndim() const noexcept { return tensor_ == nullptr ? 0 : tensor_->dl.ndim; }
+  // From here on only these of its elements count.
+  void narrow(const View& view) noexcept { view_ = view; }
 
  protected:
   const KinaTensor* tensor_;

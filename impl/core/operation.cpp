@@ -14,7 +14,7 @@ Ref<Stream> usable_stream(uint64_t handle, const Device& device) {
 
 }  // namespace
 
-Ref<Stream> operation_stream(Device& device, const Output& out, std::initializer_list<const Operand*> inputs) {
+Ref<Stream> operation_stream(Device& device, const Output& out, Inputs inputs) {
   const ThreadBlock* block = thread_block();
   if (Stream* bound = block == nullptr ? nullptr : block->scopes.bound_stream(device)) return Ref<Stream>::share(bound);
   if (!out.is_empty())
@@ -24,8 +24,8 @@ Ref<Stream> operation_stream(Device& device, const Output& out, std::initializer
   return Ref<Stream>::share(&device.main());
 }
 
-Operation::Operation(const char* function, Output& out, std::initializer_list<const Operand*> inputs,
-                     const Geometry& shape, KinaDtype dtype, Device& device)
+Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
+                     Device& device)
     : function_(function), out_(out), device_(device) {
   refuse_failed_inputs(inputs);
   stream_ = operation_stream(device, out, inputs);
@@ -42,7 +42,7 @@ Operation::Operation(const char* function, Output& out, std::initializer_list<co
 }
 
 // An operation with a failed input does not run; an `out` that exists carries the same root from here on.
-void Operation::refuse_failed_inputs(std::initializer_list<const Operand*> inputs) {
+void Operation::refuse_failed_inputs(Inputs inputs) {
   for (const Operand* input : inputs) {
     if (input->storage() == nullptr || input->storage()->is_clean()) [[likely]]
       continue;

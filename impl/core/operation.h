@@ -8,6 +8,20 @@
 
 namespace kina {
 
+// The inputs of an operation, in the order of its parameters. Looks at a list that outlives it.
+class Inputs {
+ public:
+  Inputs(std::initializer_list<const Operand*> list) : count_(list.size()) { first_ = std::data(list); }
+  Inputs(const Operand* const* first, size_t count) : first_(first), count_(count) {}
+  const Operand* const* begin() const noexcept { return first_; }
+  const Operand* const* end() const noexcept { return first_ + count_; }
+  size_t size() const noexcept { return count_; }
+
+ private:
+  const Operand* const* first_ = nullptr;
+  size_t count_;
+};
+
 // Runs `row` on `stream` of `device`, on behalf of the call `name`.
 template <class Args>
 void launch(const char* name, const Device& device, const Stream& stream, Row<Args> row, const Args& args) {
@@ -27,8 +41,7 @@ void launch(const char* name, const Device& device, const Stream& stream, Row<Ar
 class Operation {
  public:
   // `shape` and `dtype` of the result, which has compact strides when it is allocated here.
-  Operation(const char* function, Output& out, std::initializer_list<const Operand*> inputs, const Geometry& shape,
-            KinaDtype dtype, Device& device);
+  Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype, Device& device);
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   ~Operation();
@@ -48,7 +61,7 @@ class Operation {
   void commit();
 
  private:
-  void refuse_failed_inputs(std::initializer_list<const Operand*> inputs);
+  void refuse_failed_inputs(Inputs inputs);
 
   const char* function_;
   Output& out_;
@@ -60,7 +73,34 @@ class Operation {
   bool is_committed_ = false;
 };
 
+// Temporary memory of one operation, from the current resource; back there at the end, after the work that uses it.
+class Workspace {
+ public:
+  Workspace(const Operation& operation, Device& device, uint64_t bytes)
+      : resource_(current_resource(device)),
+        stream_(operation.stream()),
+        bytes_(bytes),
+        data_(resource_->allocate(bytes, kStorageAlignment, stream_)) {}
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() { resource_->deallocate(data_, bytes_, kStorageAlignment, stream_); }
+  // One axis of bytes.
+  View view() const noexcept {
+    View bytes{static_cast<std::byte*>(data_), KINA_DTYPE_U8, {}};
+    bytes.geometry.ndim = 1;
+    bytes.geometry.extents[0] = static_cast<int64_t>(bytes_);
+    bytes.geometry.strides[0] = 1;
+    return bytes;
+  }
+
+ private:
+  Ref<Resource> resource_;
+  Stream& stream_;
+  uint64_t bytes_;
+  void* data_;
+};
+
 // The stream of an operation: scopes, then `out`, then the inputs, then main (the stream chapter's rule).
-Ref<Stream> operation_stream(Device& device, const Output& out, std::initializer_list<const Operand*> inputs);
+Ref<Stream> operation_stream(Device& device, const Output& out, Inputs inputs);
 
 }  // namespace kina

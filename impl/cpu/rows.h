@@ -14,6 +14,8 @@ Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) noexcept;
 Row<SoftmaxArgs> softmax(KinaDtype dtype) noexcept;
 Row<SoftmaxArgs> log_softmax(KinaDtype dtype) noexcept;
 Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) noexcept;
+uint64_t matmul_workspace_bytes(const MatmulArgs& args) noexcept;
+void check_indices(const GatherArgs& args);
 Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) noexcept;
 Row<RepeatArgs> repeat_interleave(KinaDtype dtype) noexcept;
 
