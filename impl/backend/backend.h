@@ -11,6 +11,9 @@ namespace kina {
 // A stream as the device's own interface knows it; NULL on the host.
 using NativeStream = void*;
 
+// A recorded moment of a stream, as the device's own interface knows it.
+using NativeEvent = void*;
+
 // Elements in memory: what a kernel reads or writes.
 struct View {
   std::byte* data = nullptr;  // element 0
@@ -146,6 +149,24 @@ class Backend {
   // Raw memory, aligned to `alignment` (a power of two); NULL when it cannot be had.
   virtual void* allocate(int32_t device_id, uint64_t bytes, uint64_t alignment) noexcept = 0;
   virtual void deallocate(int32_t device_id, void* data, uint64_t bytes, uint64_t alignment) noexcept = 0;
+
+  // False: work has run when `launch` returns, and the functions on streams and events below are never called.
+  virtual bool is_asynchronous() const noexcept { return false; }
+  virtual bool is_lost(int32_t device_id) const noexcept {
+    (void)device_id;
+    return false;
+  }
+  // Whether `device_id` reads and writes memory of `peer_id`.
+  virtual bool can_access(int32_t device_id, int32_t peer_id) const noexcept { return device_id == peer_id; }
+
+  // Streams and events of an asynchronous device. All but `release` throw what the driver refused with.
+  virtual NativeStream make_stream(int32_t device_id);
+  virtual NativeEvent record(NativeStream stream);
+  virtual void wait(NativeStream stream, NativeEvent event);
+  virtual void synchronize(NativeEvent event);
+  virtual bool is_done(NativeEvent event);
+  virtual void release(NativeEvent event) noexcept;
+  virtual bool is_capturing(NativeStream stream);
 
   // Runs or enqueues `work` on `stream`. The host runs it before it returns.
   virtual void launch(NativeStream stream, const Work& work) = 0;

@@ -9,7 +9,9 @@ namespace kina {
 namespace {
 
 Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
-  Ref<Stream> stream = make_counted<Stream>(device, nullptr, origin);
+  Backend& backend = device.backend();
+  const NativeStream native = backend.is_asynchronous() ? backend.make_stream(device.id()) : nullptr;
+  Ref<Stream> stream = make_counted<Stream>(device, native, origin);
   stream->handle = streams().insert(stream.get());
   return stream;
 }

@@ -22,6 +22,12 @@ const char* word_of(Kind kind) noexcept {
   return "object";
 }
 
+Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
+    : device_(device), native_(native), origin_(origin) {
+  static std::atomic<uint64_t> last{0};
+  serial_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 HandleTable<Stream>& streams() {
   static auto& table = *new HandleTable<Stream>(Kind::stream);
   return table;

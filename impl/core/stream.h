@@ -6,6 +6,7 @@
 #include "impl/backend/backend.h"
 #include "impl/core/counted.h"
 #include "impl/core/handle.h"
+#include "impl/core/order.h"
 
 namespace kina {
 
@@ -15,13 +16,15 @@ enum class StreamOrigin : uint8_t { main, phase, pooled, imported };
 
 class Stream final : public Counted {
  public:
-  Stream(Device& device, NativeStream native, StreamOrigin origin) : device_(device), native_(native), origin_(origin) {}
+  Stream(Device& device, NativeStream native, StreamOrigin origin);
 
   Device& device() const noexcept { return device_; }
   NativeStream native() const noexcept { return native_; }
   StreamOrigin origin() const noexcept { return origin_; }
+  uint64_t serial() const noexcept { return serial_; }  // never reused; handles may come and go
 
   uint64_t handle = 0;
+  Timeline timeline;
   std::atomic<int32_t> pushes{0};  // scopes in which it is bound: a pushed stream cannot be checked in
 
  private:
@@ -29,6 +32,7 @@ class Stream final : public Counted {
   Device& device_;
   NativeStream native_;
   StreamOrigin origin_;
+  uint64_t serial_;
 };
 
 HandleTable<Stream>& streams();

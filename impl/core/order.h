@@ -1,0 +1,82 @@
+// Order between streams: what each is known to run after, and events that are recorded only where that is not known.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "impl/backend/backend.h"
+#include "impl/core/counted.h"
+#include "impl/core/site.h"
+
+namespace kina {
+
+class Stream;
+
+// A moment of a stream: all work enqueued on it up to `position`.
+struct Point {
+  Ref<Stream> stream;
+  uint64_t position = 0;
+};
+
+// For each stream, by its serial number, the position that some moment is ordered after.
+class Knowledge {
+ public:
+  uint64_t of(uint64_t serial) const noexcept;
+  void raise(uint64_t serial, uint64_t position);
+  void join(const Knowledge& other);
+
+ private:
+  struct Entry {
+    uint64_t serial, position;
+  };
+  std::vector<Entry> entries_;  // by serial
+};
+
+// A recorded event and what it stands for.
+class Event final : public Counted {
+ public:
+  Event(Backend& backend, NativeEvent native, uint64_t position, Knowledge known)
+      : backend_(backend), native_(native), position_(position), known_(std::move(known)) {}
+
+  NativeEvent native() const noexcept { return native_; }
+  uint64_t position() const noexcept { return position_; }
+  const Knowledge& known() const noexcept { return known_; }
+
+ private:
+  ~Event() override { backend_.release(native_); }
+  Backend& backend_;
+  NativeEvent native_;
+  uint64_t position_;
+  Knowledge known_;
+};
+
+// The order of one stream: how far it is, its newest event, and what it runs after.
+struct Timeline {
+  mutable std::mutex mutex;
+  uint64_t position = 0;  // pieces of work enqueued
+  uint64_t reached = 0;   // of these, known to have run because the host waited for them
+  Ref<Event> newest;      // the only event kept: older positions are covered by it
+  Knowledge known;
+  uint64_t event_records = 0;
+  uint64_t stream_waits = 0;
+  bool has_foreign_work = false;  // the native handle came in or went out: work may be on it that nobody counted
+};
+
+// Work enqueued on `waiter` from now on runs after `point`. No call of the device where that is known already.
+void order_after(Stream& waiter, const Point& point, Site site = Site::here());
+
+// Returns when `point` has run.
+void wait_for(const Point& point, Site site = Site::here());
+
+// Whether `point` has run, without waiting.
+bool has_run(const Point& point);
+
+// True where order_after would cost nothing.
+bool is_ordered(const Stream& waiter, const Point& point);
+
+// Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
+Point now(Stream& stream);
+
+}  // namespace kina

@@ -1,0 +1,178 @@
+// How a row of the host becomes work of a simulated device.
+#include "impl/sim/backend.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "impl/cpu/rows.h"
+#include "impl/sim/scheduler.h"
+
+namespace kina {
+namespace sim {
+namespace {
+
+Queue& queue_of(NativeStream stream) { return *static_cast<Queue*>(stream); }
+
+using EventHolder = std::shared_ptr<Event>;
+
+struct NativeEventBox {
+  EventHolder event;
+  int32_t device;
+};
+
+// A row with a copy of its arguments; views are moved to where device code reaches them when it runs.
+class Task {
+ public:
+  explicit Task(const Work& work) : run_(work.run), each_view_(work.each_view), args_(new std::byte[work.args_bytes]) {
+    std::memcpy(&row_, work.row, sizeof(row_));
+    std::memcpy(args_.get(), work.args, work.args_bytes);
+    each_view_(
+        args_.get(),
+        [](void*, View& view, Access) {
+          if (view.data != nullptr) view.data = Scheduler::instance().inside(view.data);
+        },
+        nullptr);
+  }
+  void operator()() const { run_(&row_, args_.get(), nullptr); }
+
+ private:
+  void (*run_)(const void*, const void*, NativeStream);
+  void (*each_view_)(void*, void (*)(void*, View&, Access), void*);
+  void (*row_)();
+  std::shared_ptr<std::byte[]> args_;
+};
+
+using Touched = std::vector<std::pair<Hull, Access>>;
+
+Touched touched_by(const Work& work) {
+  Touched touched;
+  const std::unique_ptr<std::byte[]> args(new std::byte[work.args_bytes]);
+  std::memcpy(args.get(), work.args, work.args_bytes);
+  work.each_view(
+      args.get(),
+      [](void* context, View& view, Access access) {
+        if (view.data != nullptr && !view.geometry.is_empty())
+          static_cast<Touched*>(context)->emplace_back(hull_of(view), access);
+      },
+      &touched);
+  return touched;
+}
+
+KinaSimStream* native_make_queue(int32_t device);
+
+template <class F>
+int32_t guarded(F&& f) {
+  try {
+    f();
+    return 0;
+  } catch (const Error& error) {
+    return error.status;
+  } catch (...) {
+    return KINA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+constexpr KinaSimStream kFunctions = {
+    [](KinaSimStream* like, KinaSimStream** out) -> int32_t {
+      return guarded([&] { *out = native_make_queue(queue_of(like).device); });
+    },
+    [](KinaSimStream* stream) -> int32_t {
+      return guarded([&] { Scheduler::instance().begin_capture(queue_of(stream)); });
+    },
+    [](KinaSimStream* stream, void** graph) -> int32_t {
+      return guarded([&] { *graph = new Graph(Scheduler::instance().end_capture(queue_of(stream))); });
+    },
+    [](KinaSimStream* stream, void* graph) -> int32_t {
+      return guarded([&] { Scheduler::instance().replay(queue_of(stream), *static_cast<Graph*>(graph)); });
+    },
+    [](void* graph) -> int32_t {
+      delete static_cast<Graph*>(graph);
+      return 0;
+    },
+};
+
+KinaSimStream* native_make_queue(int32_t device) {
+  Queue* queue = Scheduler::instance().make_queue(device);
+  queue->native = kFunctions;
+  return &queue->native;
+}
+
+class SimulatedBackend final : public Backend {
+ public:
+  int32_t device_type() const noexcept override { return kDLExtDev; }
+  int32_t device_count() const noexcept override { return configuration().devices; }
+  bool is_asynchronous() const noexcept override { return true; }
+  bool is_lost(int32_t device_id) const noexcept override { return Scheduler::instance().is_lost(device_id); }
+  bool can_access(int32_t device_id, int32_t peer_id) const noexcept override {
+    return Scheduler::instance().can_access(device_id, peer_id);
+  }
+
+  void describe(KinaDeviceInfo& info, int32_t device_id) const override {
+    static const std::vector<std::string>& names = *new std::vector<std::string>([] {
+      std::vector<std::string> made;
+      for (int32_t id = 0; id < configuration().devices; ++id) made.push_back("simulated device " + std::to_string(id));
+      return made;
+    }());
+    info.name = names[static_cast<size_t>(device_id)].c_str();
+    info.total_bytes = Scheduler::instance().total_bytes(device_id);
+    info.free_bytes = Scheduler::instance().free_bytes(device_id);
+    info.multiprocessor_count = 1;
+    info.numa_node = -1;
+    info.is_lost = is_lost(device_id) ? 1 : 0;
+  }
+
+  void* allocate(int32_t device_id, uint64_t bytes, uint64_t alignment) noexcept override {
+    return Scheduler::instance().allocate(device_id, bytes, alignment);
+  }
+  void deallocate(int32_t device_id, void* data, uint64_t bytes, uint64_t) noexcept override {
+    Scheduler::instance().deallocate(device_id, data, bytes);
+  }
+
+  NativeStream make_stream(int32_t device_id) override { return native_make_queue(device_id); }
+  NativeEvent record(NativeStream stream) override {
+    auto box = std::make_unique<NativeEventBox>();
+    box->device = queue_of(stream).device;
+    box->event = Scheduler::instance().record(queue_of(stream));
+    return box.release();
+  }
+  void wait(NativeStream stream, NativeEvent event) override {
+    Scheduler::instance().wait(queue_of(stream), static_cast<NativeEventBox*>(event)->event);
+  }
+  void synchronize(NativeEvent event) override {
+    const auto* box = static_cast<NativeEventBox*>(event);
+    Scheduler::instance().synchronize(box->event, box->device);
+  }
+  bool is_done(NativeEvent event) override {
+    const auto* box = static_cast<NativeEventBox*>(event);
+    return Scheduler::instance().is_done(*box->event, box->device);
+  }
+  void release(NativeEvent event) noexcept override { delete static_cast<NativeEventBox*>(event); }
+  bool is_capturing(NativeStream stream) override { return Scheduler::instance().is_capturing(queue_of(stream)); }
+
+  void launch(NativeStream stream, const Work& work) override {
+    Scheduler::instance().enqueue(queue_of(stream), work.name, Task(work), touched_by(work), Fault::launch);
+  }
+
+  Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }
+  Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) const noexcept override { return cpu::binary(op, dtype); }
+  Row<CastArgs> cast(KinaDtype to, KinaDtype from) const noexcept override { return cpu::cast(to, from); }
+  Row<CopyArgs> copy(KinaDtype dtype) const noexcept override { return cpu::copy(dtype); }
+  Row<FillArgs> fill(KinaDtype dtype) const noexcept override { return cpu::fill(dtype); }
+  Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) const noexcept override { return cpu::reduce(op, dtype); }
+  Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept override { return cpu::softmax(dtype); }
+  Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept override { return cpu::log_softmax(dtype); }
+  Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept override { return cpu::matmul(out, in); }
+  Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept override { return cpu::gather(dtype, index); }
+  Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept override { return cpu::repeat_interleave(dtype); }
+};
+
+}  // namespace
+}  // namespace sim
+
+Backend& simulated_backend() noexcept {
+  static sim::SimulatedBackend backend;
+  return backend;
+}
+
+}  // namespace kina

@@ -1,0 +1,249 @@
+// Queues, workers and the choice of what runs next.
+#include "impl/sim/scheduler.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <thread>
+
+namespace kina::sim {
+namespace {
+
+// Set in a forked child: its copies of queues and mutexes belong to threads that do not exist there.
+std::atomic<bool> is_forked{false};
+
+// The thread that waits is worth more than order: how long a worker holds work back when nobody asks for it.
+constexpr std::chrono::milliseconds kPatience{2};
+
+[[noreturn]] void refuse_lost(int32_t device) {
+  refuse<Message::device_lost>("KINA-DEVICE-21", {}, int32_t{kDLExtDev}, device);
+}
+
+}  // namespace
+
+Scheduler& Scheduler::instance() {
+  static Scheduler& made = *new Scheduler;
+  return made;
+}
+
+Scheduler::Scheduler() : random_(configuration().seed) {
+  pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
+  for (int32_t device = 0; device < configuration().devices; ++device)
+    devices_.push_back(std::make_unique<DeviceState>(configuration().memory_bytes));
+}
+
+bool Scheduler::is_lost(int32_t device) const noexcept {
+  return is_forked.load() || devices_[static_cast<size_t>(device)]->is_lost.load();
+}
+
+void Scheduler::require_alive(int32_t device) const {
+  if (is_lost(device)) refuse_lost(device);
+}
+
+bool Scheduler::strike(Fault fault) {
+  const auto wanted = configuration().faults.find(fault);
+  return wanted != configuration().faults.end() && ++struck_[fault] == wanted->second;
+}
+
+// What was queued never runs; whoever waits for it is let go.
+void Scheduler::lose(int32_t device) {
+  DeviceState& state = *devices_[static_cast<size_t>(device)];
+  state.is_lost.store(true);
+  for (Queue* queue : state.queues) {
+    for (Item& item : queue->items)
+      if (item.record) item.record->is_done.store(true);
+    if (!queue->is_running) queue->items.clear();
+  }
+  changed_.notify_all();
+}
+
+Queue* Scheduler::make_queue(int32_t device) {
+  require_alive(device);
+  const std::lock_guard lock(mutex_);
+  queues_.push_back(std::make_unique<Queue>());
+  Queue* queue = queues_.back().get();
+  queue->index = static_cast<uint32_t>(queues_.size());
+  queue->device = device;
+  devices_[static_cast<size_t>(device)]->queues.push_back(queue);
+  start_worker(device);
+  return queue;
+}
+
+void Scheduler::start_worker(int32_t device) {
+  DeviceState& state = *devices_[static_cast<size_t>(device)];
+  if (state.has_worker) return;
+  std::thread([this, device] { serve(device); }).detach();
+  state.has_worker = true;
+}
+
+Queue* Scheduler::choose(DeviceState& state) {
+  std::vector<Queue*> ready;
+  for (Queue* queue : state.queues) {
+    if (queue->is_running || queue->items.empty()) continue;
+    const Item& head = queue->items.front();
+    if (!head.await || head.await->is_done.load()) ready.push_back(queue);
+  }
+  if (ready.empty()) return nullptr;
+  return ready[std::uniform_int_distribution<size_t>(0, ready.size() - 1)(random_)];
+}
+
+// One worker of a device: takes any queue whose head may run. While nobody waits for results it often holds them back.
+void Scheduler::serve(int32_t device) {
+  DeviceState& state = *devices_[static_cast<size_t>(device)];
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (demand_ == 0 && (random_() & 1) != 0) changed_.wait_for(lock, kPatience, [this] { return demand_ != 0; });
+    Queue* queue = choose(state);
+    if (queue == nullptr) {
+      changed_.wait(lock);
+      continue;
+    }
+    Item item = std::move(queue->items.front());
+    queue->is_running = true;
+    if (item.work && !state.is_lost.load()) {
+      lock.unlock();
+      item.work();
+      lock.lock();
+    }
+    if (item.record) item.record->is_done.store(true);
+    queue->is_running = false;
+    queue->items.pop_front();
+    if (state.is_lost.load()) lose(device);
+    changed_.notify_all();
+  }
+}
+
+void Scheduler::submit(Queue& queue, Item item) {
+  queue.items.push_back(std::move(item));
+  changed_.notify_all();
+}
+
+void Scheduler::check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched) {
+  const Deed deed{queue.index, queue.enqueued, name};
+  for (const auto& [hull, access] : touched) {
+    for (size_t peer = 0; peer < devices_.size(); ++peer) {
+      if (!devices_[peer]->arena.contains(reinterpret_cast<const void*>(hull.first))) continue;
+      const auto missing = devices_[peer]->history.touch(hull.first, hull.last, access, deed, queue.clock);
+      if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
+    }
+  }
+}
+
+void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> work,
+                        const std::vector<std::pair<Hull, Access>>& touched, Fault fault) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  if (queue.is_capturing) {
+    queue.capture.nodes.push_back({std::move(work), touched, name});
+    return;
+  }
+  if (strike(Fault::lost)) {
+    lose(queue.device);
+    refuse_lost(queue.device);
+  }
+  require<Message::launch_failed>(!strike(fault), "KINA-DEVICE-23", {}, name);
+  queue.clock.join(host_);
+  queue.clock.set(queue.index, ++queue.enqueued);
+  check(queue, name, touched);
+  submit(queue, {std::move(work), nullptr, nullptr});
+}
+
+std::shared_ptr<Event> Scheduler::record(Queue& queue) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  require<Message::driver_failed>(!strike(Fault::event), "KINA-DEVICE-23", {}, "recording an event");
+  auto event = std::make_shared<Event>();
+  event->clock = queue.clock;
+  event->clock.join(host_);
+  submit(queue, {nullptr, event, nullptr});
+  return event;
+}
+
+void Scheduler::wait(Queue& queue, const std::shared_ptr<Event>& event) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  require<Message::driver_failed>(!strike(Fault::wait), "KINA-DEVICE-23", {}, "waiting for an event");
+  queue.clock.join(event->clock);
+  submit(queue, {nullptr, nullptr, event});
+}
+
+void Scheduler::synchronize(const std::shared_ptr<Event>& event, int32_t device) {
+  require_alive(device);
+  std::unique_lock lock(mutex_);
+  ++demand_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return event->is_done.load(); });
+  --demand_;
+  if (is_lost(device)) refuse_lost(device);
+  host_.join(event->clock);
+}
+
+bool Scheduler::is_done(const Event& event, int32_t device) {
+  require_alive(device);
+  const std::lock_guard lock(mutex_);
+  if (!event.is_done.load()) return false;
+  host_.join(event.clock);
+  return true;
+}
+
+bool Scheduler::is_capturing(const Queue& queue) const {
+  if (is_forked.load()) return false;
+  const std::lock_guard lock(mutex_);
+  return queue.is_capturing;
+}
+
+void Scheduler::begin_capture(Queue& queue) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  queue.is_capturing = true;
+  queue.capture = Graph{};
+}
+
+Graph Scheduler::end_capture(Queue& queue) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  queue.is_capturing = false;
+  return std::move(queue.capture);
+}
+
+void Scheduler::replay(Queue& queue, const Graph& graph) {
+  for (const Captured& node : graph.nodes) enqueue(queue, node.name, node.work, node.touched, Fault::launch);
+}
+
+void* Scheduler::allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept {
+  if (is_lost(device)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (strike(Fault::allocate)) return nullptr;
+  return devices_[static_cast<size_t>(device)]->arena.allocate(bytes, alignment);
+}
+
+void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept {
+  if (is_lost(device)) return;
+  const std::lock_guard lock(mutex_);
+  DeviceState& state = *devices_[static_cast<size_t>(device)];
+  const auto first = reinterpret_cast<uint64_t>(data);
+  // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports it.
+  if (state.history.forget(first, first + bytes, host_)) return;
+  state.arena.deallocate(data, bytes);
+}
+
+std::byte* Scheduler::inside(std::byte* address) const noexcept {
+  for (const auto& state : devices_)
+    if (state->arena.contains(address)) return state->arena.inside(address);
+  return address;
+}
+
+uint64_t Scheduler::free_bytes(int32_t device) const {
+  if (is_lost(device)) return 0;
+  const std::lock_guard lock(mutex_);
+  return devices_[static_cast<size_t>(device)]->arena.free_bytes();
+}
+
+bool Scheduler::can_access(int32_t device, int32_t peer) const noexcept {
+  return !configuration().denied.contains({device, peer});
+}
+
+}  // namespace kina::sim

@@ -1,0 +1,118 @@
+// The adversary: queues of work on simulated streams, run by real threads in any order that events allow.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "impl/core/storage.h"
+#include "impl/sim/arena.h"
+#include "impl/sim/configuration.h"
+#include "impl/sim/history.h"
+#include "impl/sim/native.h"
+
+namespace kina::sim {
+
+// A moment of a stream that others can wait for.
+struct Event {
+  std::atomic<bool> is_done{false};
+  Clock clock;
+};
+
+// Something on a queue: work, the completion of an event, or the wait for one.
+struct Item {
+  std::function<void()> work;
+  std::shared_ptr<Event> record;
+  std::shared_ptr<Event> await;
+};
+
+// Recorded work with what is needed to check it again at every replay.
+struct Captured {
+  std::function<void()> work;
+  std::vector<std::pair<Hull, Access>> touched;
+  const char* name;
+};
+
+struct Graph {
+  std::vector<Captured> nodes;
+};
+
+struct Queue {
+  KinaSimStream native;  // the first member: its address is the stream's native handle
+  uint32_t index = 0;
+  int32_t device = 0;
+  std::deque<Item> items;
+  uint64_t enqueued = 0;  // pieces of work so far
+  Clock clock;            // what the next piece of work is ordered after
+  bool is_running = false;
+  bool is_capturing = false;
+  bool is_capture_broken = false;
+  Graph capture;
+};
+
+class Scheduler {
+ public:
+  static Scheduler& instance();
+
+  Queue* make_queue(int32_t device);
+
+  // Enqueues `work`, which touches `touched`. Throws what a fault asks for, and INTERNAL where an edge is missing.
+  void enqueue(Queue& queue, const char* name, std::function<void()> work,
+               const std::vector<std::pair<Hull, Access>>& touched, Fault fault);
+  std::shared_ptr<Event> record(Queue& queue);
+  void wait(Queue& queue, const std::shared_ptr<Event>& event);
+  // Blocks the calling thread until the event is done, and orders all later work after it.
+  void synchronize(const std::shared_ptr<Event>& event, int32_t device);
+  bool is_done(const Event& event, int32_t device);
+  bool is_capturing(const Queue& queue) const;
+
+  void begin_capture(Queue& queue);
+  Graph end_capture(Queue& queue);
+  void replay(Queue& queue, const Graph& graph);
+
+  void* allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept;
+  void deallocate(int32_t device, void* data, uint64_t bytes) noexcept;
+  // The address of a byte as device code reaches it; addresses outside every arena stay as they are.
+  std::byte* inside(std::byte* address) const noexcept;
+
+  bool is_lost(int32_t device) const noexcept;
+  void require_alive(int32_t device) const;
+  uint64_t total_bytes(int32_t device) const noexcept { return devices_[static_cast<size_t>(device)]->arena.total_bytes(); }
+  uint64_t free_bytes(int32_t device) const;
+  bool can_access(int32_t device, int32_t peer) const noexcept;
+
+ private:
+  struct DeviceState {
+    explicit DeviceState(uint64_t bytes) : arena(bytes) {}
+    Arena arena;
+    History history;
+    std::vector<Queue*> queues;
+    std::atomic<bool> is_lost{false};
+    bool has_worker = false;
+  };
+
+  Scheduler();
+  bool strike(Fault fault);
+  void lose(int32_t device);
+  void start_worker(int32_t device);
+  void serve(int32_t device);
+  Queue* choose(DeviceState& state);
+  void check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched);
+  void submit(Queue& queue, Item item);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<DeviceState>> devices_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::map<Fault, uint64_t> struck_;
+  std::mt19937_64 random_;
+  Clock host_;              // what host threads have waited for
+  uint64_t demand_ = 0;     // host threads that wait, and polls not yet answered with progress
+};
+
+}  // namespace kina::sim
