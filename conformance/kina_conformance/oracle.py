@@ -1,7 +1,8 @@
 """Expected results: exact integers, or float values in extended precision where NumPy has it. Never a backend.
 
 Operands and results are values as `Tensor.numpy()` gives them: bool, int64 or uint64, float64. Float results come back
-in longdouble, unrounded, for `compare.close`; f64 results that IEEE 754 rounds once are rounded; integer results wrap to the width of their dtype.
+in longdouble for `compare.close`, unrounded except where IEEE 754 rounds an f64 result once; integers wrap to the width
+of their dtype.
 """
 
 from __future__ import annotations

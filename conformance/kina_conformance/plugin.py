@@ -10,12 +10,14 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import engine
 
 from .clauses import complaints
 from .contract import contract
 from .executor import Executor, Violation
 
 EXAMPLES = {"quick": 8, "standard": 60}
+SHRINKING_SECONDS = 5
 _session: dict[str, Executor] = {}
 
 
@@ -39,9 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
             database=None,
             print_blob=False,
             derandomize=False,
+            report_multiple_bugs=False,
             suppress_health_check=list(hypothesis.HealthCheck),
         )
     hypothesis.settings.load_profile(f"kina-{config.getoption('--tier')}")
+    engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 
 
 def session() -> Executor:
@@ -72,7 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wrong = [f"{item.nodeid} {text}" for item in items for text in complaints(marks_of(item), contract())]
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
-    _opened(config)
+    if not config.getoption("collectonly"):
+        _opened(config)
 
 
 def _seed(item: pytest.Item, seed: int) -> None:

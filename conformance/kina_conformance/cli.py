@@ -1,0 +1,259 @@
+"""The command `kina-conformance`: run, list, explain, coverage, doctor."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the runner forks
+
+import argparse
+import fnmatch
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import report as reports
+from .contract import CHAPTERS, Contract, contract
+from .library import Library, examine, feature_names
+from .runner import Run, Runner
+from .terminal import Screen, closing
+from .verdict import INTERNAL, UNTESTABLE, USAGE, Weakness, judge, spec_hash, summary
+from .version import VERSION
+from .worker import Settings, collect
+
+COMMANDS = ("run", "list", "explain", "coverage", "doctor")
+SELECTORS = ("clause", "chapter", "test")
+
+
+class Parser(argparse.ArgumentParser):
+    """Usage errors end with 64."""
+
+    def error(self, message: str) -> Any:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parser() -> Parser:
+    """The command line."""
+    top = Parser(
+        prog="kina-conformance",
+        description="Judges a shared library against the Kina runtime ABI. `--lib LIB` alone runs everything.",
+        epilog="exit: 0 conformant, 1 a MUST failed, 2 unknown, 4 not testable, 5 no claim, 64 usage, 70 suite",
+    )
+    top.add_argument("--version", action="version", version=f"kina-conformance {VERSION}")
+    commands = top.add_subparsers(dest="command", metavar="{" + ",".join(COMMANDS) + "}", parser_class=Parser)
+    run = commands.add_parser("run", help="judge a library (the default)")
+    run.add_argument("--lib", required=True, help="the shared library under test")
+    run.add_argument("--profile", default="auto", help="auto (what the library claims), full, or core+dlpack+…")
+    run.add_argument("--tier", choices=("quick", "standard"), default="standard", help="how many examples")
+    run.add_argument("--select", action="append", default=[], metavar="clause=KINA-MATMUL-*", help="or chapter=, test=")
+    run.add_argument("--seed", type=int, default=0, help="seed of the examples")
+    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
+    run.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="longest call, in milliseconds")
+    run.add_argument("--report", type=Path, metavar="DIR", help="write report.json, junit.xml and report.html there")
+    run.add_argument("--format", choices=("auto", "plain"), default="auto", help="auto: moving bars on a terminal")
+    listing = commands.add_parser("list", help="the tests and the clauses that they decide")
+    listing.add_argument("--select", action="append", default=[], metavar="clause=KINA-MATMUL-*")
+    explain = commands.add_parser("explain", help="a clause, or a function with its tags")
+    explain.add_argument("name", help="KINA-MATMUL-4 or runtime_gpu_matmul")
+    commands.add_parser("coverage", help="clauses and statuses without a test")
+    doctor = commands.add_parser("doctor", help="the machine, the suite, and a library if one is given")
+    doctor.add_argument("--lib")
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The entry point; the answer is the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0].startswith("--") and words[0] not in {"--help", "--version"}:
+        words.insert(0, "run")
+    try:
+        options = parser().parse_args(words or ["--help"])
+        actions = {"run": _run, "list": _list, "explain": _explain, "coverage": _coverage, "doctor": _doctor}
+        return actions[options.command](options)
+    except BrokenPipeError:
+        return 0
+    except SystemExit as end:
+        return int(end.code or 0) if not isinstance(end.code, str) else _complain(end.code)
+
+
+def _complain(text: str) -> int:
+    print(f"kina-conformance: {text}", file=sys.stderr)
+    return USAGE
+
+
+def _tests() -> list[dict[str, Any]]:
+    tests, problem = collect()
+    if problem:
+        print(f"kina-conformance: the suite cannot be collected\n{problem}", file=sys.stderr)
+        raise SystemExit(INTERNAL)
+    return tests
+
+
+def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str, Any]]:
+    """The tests that match any pattern; all without patterns."""
+    if not patterns:
+        return tests
+    found: dict[str, dict[str, Any]] = {}
+    for pattern in patterns:
+        key, _, value = pattern.partition("=")
+        if key not in SELECTORS or not value:
+            raise SystemExit(f"--select {pattern}: use {', '.join(f'{s}=' for s in SELECTORS)} with a pattern")
+        for test in tests:
+            texts = {
+                "clause": test["clauses"],
+                "chapter": [Path(test["file"]).stem.removeprefix("test_")],
+                "test": [test["id"].split("::", 1)[-1]],
+            }[key]
+            if any(fnmatch.fnmatchcase(text, value) for text in texts):
+                found[test["id"]] = test
+    return list(found.values())
+
+
+def wanted_features(profile: str, library: Library) -> tuple[frozenset[str], list[str]]:
+    """The features to judge, and what of the profile the library does not offer."""
+    known = feature_names()
+    if profile == "auto":
+        return frozenset(library.features) | {"core"}, []
+    words = known if profile == "full" else profile.split("+")
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise SystemExit(f"--profile {profile}: unknown {', '.join(unknown)}; known are {', '.join(known)}")
+    wanted = frozenset(words) | {"core"}
+    return wanted, sorted(wanted - set(library.features))
+
+
+def _run(options: argparse.Namespace) -> int:
+    agreed = contract()
+    library = examine(options.lib)
+    screen = Screen(options.format == "auto" and sys.stdout.isatty())
+    screen.head(VERSION, spec_hash(agreed), options.seed, library)
+    if library.refusal:
+        screen.line(f"NOT TESTABLE: {library.refusal}")
+        return UNTESTABLE
+    features, lacking = wanted_features(options.profile, library)
+    everything = _tests()
+    tests = [t for t in selected(everything, options.select) if _in_profile(t, features, library)]
+    settings = Settings(options.lib, options.tier, options.seed, features)
+    weak = _weakness(options, features, library)
+    runner = Runner(settings, tests, max(1, options.jobs), options.timeout / 1000, screen.test)
+    screen.begin({batch.chapter: len(batch.tests) for batch in runner.queue})
+    run = runner.complete()
+    screen.finish()
+    verdict = judge(agreed, library, run, weak, complete=not weak)
+    if lacking and verdict.code in {0, 2, 5}:
+        verdict.code, verdict.line = 1, f"NOT CONFORMANT: profile {options.profile} demands {', '.join(lacking)}"
+    if options.report is not None:
+        told = {"tier": options.tier, "seed": options.seed, "profile": options.profile, "select": options.select}
+        told |= {"jobs": options.jobs, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        reports.write(reports.build(agreed, library, run, verdict, told), options.report)
+        screen.line(f"report     {options.report / 'report.html'}")
+    for line in closing(agreed, verdict, run, summary(agreed, verdict, run)):
+        screen.line(line)
+    return verdict.code
+
+
+def _in_profile(test: dict[str, Any], features: frozenset[str], library: Library) -> bool:
+    """Tests of features outside the profile are left out; those of absent features answer `absent`."""
+    return all(need in features or need not in library.features for need in test["needs"])
+
+
+def _weakness(options: argparse.Namespace, features: frozenset[str], library: Library) -> Weakness:
+    reasons = []
+    if options.tier != "standard":
+        reasons.append(f"tier {options.tier}")
+    if options.select:
+        reasons.append(f"only {' '.join(options.select)}")
+    narrower = sorted(set(library.features) - features)
+    if narrower:
+        reasons.append(f"profile leaves out {', '.join(narrower)}")
+    return Weakness(reasons)
+
+
+def _list(options: argparse.Namespace) -> int:
+    for test in selected(_tests(), options.select):
+        print(f"{' '.join(test['clauses']):<24} {test['id']}")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    agreed = contract()
+    if options.name in agreed.clauses:
+        return _explain_clause(agreed, options.name)
+    function = agreed.functions.get(options.name)
+    if function is None:
+        print(f"kina-conformance: neither a clause nor a function: {options.name}", file=sys.stderr)
+        return USAGE
+    prototype = function.prototype
+    arguments = ", ".join(f"{p.type} {p.name}".replace("* ", "*") for p in prototype.parameters) or "void"
+    print(f"{prototype.result} {prototype.name}({arguments})    chapter {function.chapter}")
+    for name, value in (function.tags.raw if function.tags else {}).items():
+        print(f"  {name:<8} {value}")
+    named = {c for row in (function.tags.errors.values() if function.tags else []) for c in row.clauses}
+    for clause in (c for c in agreed.clauses.values() if c.id in named):
+        print(f"  {clause.id:<20} {clause.text}")
+    return 0
+
+
+def _explain_clause(agreed: Contract, name: str) -> int:
+    clause = agreed.clauses[name]
+    print(f"{clause.id} {clause.level}  spec/{clause.file}:{clause.line}  hash {clause.hash}\n  {clause.text}")
+    if name in agreed.untested:
+        print(f"  not testable: {agreed.untested[name]}")
+    for function in agreed.functions.values():
+        for row in function.tags.errors.values() if function.tags else []:
+            if name in row.clauses:
+                print(f"  {function.name} answers {row.status}{' (injected)' if row.injected else ''}")
+    for test in _tests():
+        if name in test["clauses"]:
+            print(f"  decided by {test['id']}")
+    return 0
+
+
+def _coverage(_options: argparse.Namespace) -> int:
+    """Static: what has no test at all. What a run reached is in its report."""
+    agreed, tests = contract(), _tests()
+    cited = {clause for test in tests for clause in test["clauses"]}
+    print(f"{'chapter':<12} {'clauses':>8} {'tested':>8} {'reasoned':>9} {'missing':>8} {'tests':>7} {'rows':>6}")
+    gaps: list[str] = []
+    for chapter in CHAPTERS:
+        own = [c for c in agreed.clauses.values() if c.chapter == chapter]
+        missing = [c.id for c in own if c.id not in cited and c.id not in agreed.untested]
+        functions = [f for f in agreed.functions.values() if f.chapter == chapter]
+        rows = sum(len(f.tags.errors) for f in functions if f.tags)
+        count = sum(Path(t["file"]).stem == f"test_{chapter}" for t in tests)
+        tested = sum(c.id in cited for c in own)
+        reasoned = sum(c.id in agreed.untested for c in own)
+        print(f"{chapter:<12} {len(own):>8} {tested:>8} {reasoned:>9} {len(missing):>8} {count:>7} {rows:>6}")
+        gaps += missing
+    if gaps:
+        print(f"\nwithout test and without reason: {', '.join(gaps)}")
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    agreed = contract()
+    tagged = sum(f.tags is not None for f in agreed.functions.values())
+    print(f"suite      {VERSION}, spec {spec_hash(agreed)}, Python {platform.python_version()} on {platform.machine()}")
+    print(f"contract   {len(agreed.functions)} functions ({tagged} with tags), {len(agreed.clauses)} clauses")
+    tests, problem = collect()
+    print(f"tests      {problem or len(tests)}")
+    if problem:
+        return INTERNAL
+    if not options.lib:
+        return 0
+    library = examine(options.lib)
+    print(f"library    {library.path}: {library.refusal or f'{library.version}, ABI {library.abi_version}'}")
+    if library.refusal:
+        return UNTESTABLE
+    print(f"features   {' '.join(library.features) or 'none'}")
+    print(f"devices    {', '.join(f'{name} {count}' for name, count in library.devices.items()) or 'none'}")
+    return 0
+
+
+__all__ = ["Run", "main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

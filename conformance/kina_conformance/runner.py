@@ -1,0 +1,247 @@
+"""Runs the suite against a library: a process per chapter, a watch on each call, every death one reported result."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .contract import contract
+from .library import ended
+from .observer import SIZE, Journal
+from .worker import FRAME, Batch, Settings, run_batch
+
+TICK_SECONDS = 0.05
+TEST_SECONDS = 300.0
+
+
+@dataclass
+class Outcome:
+    """What became of one test."""
+
+    test: str
+    chapter: str
+    clauses: list[str]
+    outcome: str  # passed, failed, absent, crash, hang, exit, lost
+    message: str = ""
+    example: str = ""
+    where: str = ""
+    broken: str | None = None  # the clause that the harness found broken, beside the test's own
+    seconds: float = 0.0
+
+    @property
+    def bad(self) -> bool:
+        return self.outcome in {"failed", "crash", "hang", "exit"}
+
+
+@dataclass
+class Run:
+    """Everything that a run found."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    rows: set[tuple[str, str]] = field(default_factory=set)
+    calls: int = 0
+    failing_calls: int = 0
+    distinct_calls: int = 0
+    internal: list[str] = field(default_factory=list)
+    chapter_seconds: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class Worker:
+    """One child process and what the runner knows of it."""
+
+    def __init__(self, batch: Batch, settings: Settings, folder: Path, number: int) -> None:
+        self.batch = batch
+        self.started = time.monotonic()
+        self.current: str | None = None
+        self.current_since = self.started
+        self.done = False
+        self.hung = ""
+        self.pending = b""
+        journal = folder / f"journal-{number}"
+        journal.write_bytes(bytes(SIZE))
+        self.journal = Journal(journal)
+        self.reader, writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.reader)
+            run_batch(batch, settings, journal, folder / f"output-{number}", writer)
+        os.close(writer)
+
+    def frames(self) -> list[dict[str, Any]]:
+        """The frames that have come since the last look."""
+        while True:
+            try:
+                data = os.read(self.reader, 1 << 20)
+            except BlockingIOError:
+                break
+            if not data:
+                break
+            self.pending += data
+        *lines, self.pending = self.pending.split(b"\n")
+        return [json.loads(line[len(FRAME) :]) for line in lines if line.startswith(FRAME)]
+
+    def overdue(self, limit: float) -> str:
+        """The call that has been running for longer than the limit, if any."""
+        now = time.monotonic()
+        _, index, inside, entered, _, text = self.journal.state()
+        if inside and entered and now - entered > limit:
+            return call_name(index, text)
+        if self.current is not None and now - self.current_since > TEST_SECONDS:
+            return "the test, outside of any call"
+        return ""
+
+    def last_call(self) -> tuple[str, bool]:
+        _, index, inside, _, _, text = self.journal.state()
+        return call_name(index, text), inside
+
+
+def call_name(index: int, text: str) -> str:
+    names = list(contract().header.prototypes)
+    name = names[index] if index < len(names) else "an unknown call"
+    return text if text.startswith(f"{name}(") else name
+
+
+class Runner:
+    """Keeps `jobs` workers busy until every batch has ended."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tests: list[dict[str, Any]],
+        jobs: int,
+        timeout: float,
+        progress: Callable[[Outcome], None],
+    ) -> None:
+        self.settings = settings
+        self.jobs = jobs
+        self.timeout = timeout
+        self.progress = progress
+        self.clauses = {test["id"]: test["clauses"] for test in tests}
+        self.queue = batches(tests)
+        self.run = Run()
+        self.per_call: list[float] = []
+        self.workers: dict[int, Worker] = {}
+        self.selector = selectors.DefaultSelector()
+        self.number = 0
+
+    def complete(self) -> Run:
+        """Runs everything."""
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="kina-") as folder:
+            while self.queue or self.workers:
+                while self.queue and len(self.workers) < self.jobs:
+                    self._start(self.queue.pop(0), Path(folder))
+                self.selector.select(TICK_SECONDS)
+                for worker in list(self.workers.values()):
+                    self._look_at(worker)
+        self.run.seconds = time.monotonic() - begin
+        return self.run
+
+    def _start(self, batch: Batch, folder: Path) -> None:
+        self.number += 1
+        worker = Worker(batch, self.settings, folder, self.number)
+        self.workers[worker.pid] = worker
+        self.selector.register(worker.reader, selectors.EVENT_READ)
+
+    def _look_at(self, worker: Worker) -> None:
+        pid, status = os.waitpid(worker.pid, os.WNOHANG)
+        for event in worker.frames():
+            self._take(worker, event)
+        if pid:
+            self._end(worker, status)
+            return
+        if not worker.hung:
+            worker.hung = worker.overdue(self.timeout)
+            if worker.hung:
+                os.kill(worker.pid, signal.SIGKILL)
+
+    def _take(self, worker: Worker, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "start":
+            worker.current, worker.current_since = event["test"], time.monotonic()
+        elif kind == "done":
+            worker.done = True
+        elif kind == "broken":
+            self.run.internal.append(event["message"])
+            worker.done = True
+        elif kind == "result":
+            self._result(worker, event)
+
+    def _result(self, worker: Worker, event: dict[str, Any]) -> None:
+        worker.current = None
+        self.run.rows |= {(name, status) for name, status in event["rows"]}
+        self.run.calls += event["calls"]
+        self.run.failing_calls += event["failing"]
+        self.run.distinct_calls += event["distinct"]
+        if event["calls"]:
+            self.per_call.append(event["seconds"] / event["calls"])
+        self._record(
+            worker,
+            event["test"],
+            event["outcome"],
+            message=event.get("message", ""),
+            example=event.get("example", ""),
+            where=event.get("where", ""),
+            broken=event.get("clause"),
+            seconds=event["seconds"],
+        )
+
+    def _record(self, worker: Worker, test: str, outcome: str, **more: Any) -> None:
+        found = Outcome(test, worker.batch.chapter, self.clauses.get(test, []), outcome, **more)
+        worker.batch.finished.add(test)
+        self.run.outcomes.append(found)
+        chapter = worker.batch.chapter
+        self.run.chapter_seconds[chapter] = self.run.chapter_seconds.get(chapter, 0.0) + found.seconds
+        self.progress(found)
+
+    def _end(self, worker: Worker, status: int) -> None:
+        """A worker that did not say done was ended by the library: that is one result, and the rest goes on."""
+        del self.workers[worker.pid]
+        self.selector.unregister(worker.reader)
+        os.close(worker.reader)
+        if worker.done:
+            return
+        batch = worker.batch
+        call, inside = worker.last_call()
+        if worker.hung:
+            outcome, message = "hang", f"HANG in {worker.hung}: no answer within {self.timeout:.2f} s"
+            self._shorten()
+        else:
+            how = ended(status)
+            outcome = "crash" if how.startswith("CRASH") else "exit"
+            message = f"{how} in {call}" if inside else f"{how} after {call}"
+        if worker.current is not None:
+            since = time.monotonic() - worker.current_since
+            self._record(worker, worker.current, outcome, message=message, broken="KINA-STATUS-31", seconds=since)
+        else:
+            batch.deaths += 1
+        if batch.deaths > 3:
+            for test in batch.remaining():
+                self._record(worker, test, "lost", message=f"its process died before it began: {message}")
+        if batch.remaining():
+            self.queue.insert(0, batch)
+
+    def _shorten(self) -> None:
+        """After the first hang nobody waits long again: at least 100 ms, 20 times the usual call."""
+        usual = statistics.median(self.per_call) if self.per_call else 0.0
+        self.timeout = min(self.timeout, max(0.1, 20 * usual))
+
+
+def batches(tests: list[dict[str, Any]]) -> list[Batch]:
+    """A batch per chapter, the largest first so that the last job is a short one."""
+    found: dict[str, Batch] = {}
+    for test in tests:
+        chapter = Path(test["file"]).stem.removeprefix("test_")
+        found.setdefault(chapter, Batch(chapter, test["file"], [])).tests.append(test["id"])
+    return sorted(found.values(), key=lambda batch: -len(batch.tests))
