@@ -163,6 +163,10 @@ class SimulatedBackend final : public Backend {
   Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept override { return cpu::softmax(dtype); }
   Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept override { return cpu::log_softmax(dtype); }
   Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept override { return cpu::matmul(out, in); }
+  uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept override {
+    return cpu::matmul_workspace_bytes(args);
+  }
+  void check_indices(const GatherArgs&) const override {}  // a device finds out late
   Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept override { return cpu::gather(dtype, index); }
   Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept override { return cpu::repeat_interleave(dtype); }
 };
