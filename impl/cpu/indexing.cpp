@@ -1,7 +1,6 @@
 // Gather and repeat_interleave: elements move as they are, so one loop per element size serves all dtypes.
+#include "impl/cpu/loops.h"
 #include "impl/cpu/rows.h"
-
-#include "impl/cpu/walk.h"
 
 namespace kina::cpu {
 namespace {
@@ -13,69 +12,64 @@ struct Element {
 
 template <class Index>
 void check(const GatherArgs& args) {
-  const Geometry& shape = args.indices.geometry;
   const int64_t extent = args.values.geometry.extents[args.axis];
-  const auto* const indices = reinterpret_cast<const Index*>(args.indices.data);
-  Walk<1> walk;
-  for (int32_t axis = 0; axis < shape.ndim; ++axis) walk.add_axis(shape.extents[axis], {shape.strides[axis]});
-  do {
-    const int64_t index = indices[walk.offset(0)];
-    require<Message::index_out_of_range>(index >= 0 && index < extent, "KINA-INDEXING-8", {3, "indices"}, index, extent);
-  } while (walk.next());
+  whole(args.indices).for_each_run({args.indices.data}, [extent](auto at, auto strides, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = load<Index>(at[0] + i * strides[0]);
+      require<Message::index_out_of_range>(index >= 0 && index < extent, "KINA-INDEXING-8", {3, "indices"}, index, extent);
+    }
+  });
 }
 
-// The axes that `values` and `out` share: all of `values` but the gathered one.
-Walk<2> slice_of(const GatherArgs& args) noexcept {
-  const Geometry& values = args.values.geometry;
-  const Geometry& out = args.out.geometry;
-  Walk<2> walk;
-  for (int32_t axis = 0; axis < values.ndim; ++axis) {
+// The loop over what one index chooses: out and values on all axes of `values` but the gathered one.
+Loop<2> slice_of(const GatherArgs& args) noexcept {
+  const int32_t added = args.indices.geometry.ndim - 1;
+  Loop<2> slice;
+  for (int32_t axis = 0; axis < args.values.geometry.ndim; ++axis) {
     if (axis == args.axis) continue;
-    const int32_t out_axis = axis < args.axis ? axis : axis + args.indices.geometry.ndim - 1;
-    walk.add_axis(values.extents[axis], {out.strides[out_axis], values.strides[axis]});
+    const int32_t out_axis = axis < args.axis ? axis : axis + added;
+    slice.add(args.values.geometry.extents[axis], {byte_strides(out_axis, args.out)[0], byte_strides(axis, args.values)[0]});
   }
-  return walk;
+  return slice;
 }
 
 // result[i…, j…, k…] = values[i…, indices[j…], k…]; every index was found in range.
 template <class T, class Index>
 void run_gather(const GatherArgs& args, NativeStream) {
-  if (args.out.geometry.is_empty()) return;
-  auto* const out = reinterpret_cast<T*>(args.out.data);
-  const auto* const values = reinterpret_cast<const T*>(args.values.data);
-  const auto* const indices = reinterpret_cast<const Index*>(args.indices.data);
-  const int64_t step = args.values.geometry.strides[args.axis];
-  Walk<2> slice = slice_of(args);
-  Walk<2> position;
+  const Loop<2> slice = slice_of(args);
+  Loop<2> positions;
   for (int32_t axis = 0; axis < args.indices.geometry.ndim; ++axis)
-    position.add_axis(args.indices.geometry.extents[axis],
-                      {args.out.geometry.strides[args.axis + axis], args.indices.geometry.strides[axis]});
-  do {
-    T* const to = out + position.offset(0);
-    const T* const from = values + indices[position.offset(1)] * step;
-    do {
-      to[slice.offset(0)] = from[slice.offset(1)];
-    } while (slice.next());
-  } while (position.next());
+    positions.add(args.indices.geometry.extents[axis],
+                  {byte_strides(args.axis + axis, args.out)[0], byte_strides(axis, args.indices)[0]});
+  const int64_t step = byte_strides(args.axis, args.values)[0];
+  positions.for_each_run({args.out.data, args.indices.data}, [&](auto at, auto strides, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      std::byte* const from = args.values.data + load<Index>(at[1] + i * strides[1]) * step;
+      slice.for_each_run({at[0] + i * strides[0], from}, [](auto element, auto steps, int64_t elements) {
+        for (int64_t j = 0; j < elements; ++j) store(element[0] + j * steps[0], load<T>(element[1] + j * steps[1]));
+      });
+    }
+  });
 }
 
 // result[…, i · repeats + r, …] = in[…, i, …] for every r below repeats.
 template <class T>
 void run_repeat(const RepeatArgs& args, NativeStream) {
-  if (args.out.geometry.is_empty()) return;
-  const Geometry& in = args.in.geometry;
-  const Geometry& out = args.out.geometry;
-  Walk<2> walk;
-  for (int32_t axis = 0; axis < in.ndim; ++axis)
-    walk.add_axis(in.extents[axis], {out.strides[axis] * (axis == args.axis ? args.repeats : 1), in.strides[axis]});
-  auto* const results = reinterpret_cast<T*>(args.out.data);
-  const auto* const elements = reinterpret_cast<const T*>(args.in.data);
-  const int64_t step = out.strides[args.axis];
-  do {
-    T* const to = results + walk.offset(0);
-    const T element = elements[walk.offset(1)];
-    for (int32_t repeat = 0; repeat < args.repeats; ++repeat) to[repeat * step] = element;
-  } while (walk.next());
+  const int64_t repeats = args.repeats;
+  if (repeats == 0) return;
+  const int64_t step = byte_strides(args.axis, args.out)[0];
+  Loop<2> loop;
+  for (int32_t axis = 0; axis < args.in.geometry.ndim; ++axis) {
+    const int64_t extent = args.in.geometry.extents[axis];
+    const auto strides = byte_strides(axis, args.out, args.in);
+    loop.add(extent, {axis == args.axis && extent > 1 ? strides[0] * repeats : strides[0], strides[1]});
+  }
+  loop.for_each_run({args.out.data, args.in.data}, [&](auto at, auto strides, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T element = load<T>(at[1] + i * strides[1]);
+      for (int64_t repeat = 0; repeat < repeats; ++repeat) store(at[0] + i * strides[0] + repeat * step, element);
+    }
+  });
 }
 
 // Calls f(Element<n>{}) for the size of a dtype's elements.
@@ -98,7 +92,6 @@ auto with_element(KinaDtype dtype, F&& f) {
 }  // namespace
 
 void check_indices(const GatherArgs& args) {
-  if (args.indices.geometry.is_empty()) return;
   args.indices.dtype == KINA_DTYPE_I32 ? check<int32_t>(args) : check<int64_t>(args);
 }
 

@@ -3,10 +3,10 @@
 
 #include <atomic>
 
+#include "impl/cpu/loops.h"
 #include "impl/cpu/openblas.h"
 #include "impl/cpu/product.h"
 #include "impl/cpu/rows.h"
-#include "impl/cpu/walk.h"
 
 namespace kina::cpu {
 namespace {
@@ -22,13 +22,13 @@ struct Matrix {
   int64_t row_step, column_step;
 
   T& at(int64_t row, int64_t column) const noexcept { return data[row * row_step + column * column_step]; }
-  Matrix from(int64_t offset) const noexcept { return {data + offset, row_step, column_step}; }
 };
 
+// The matrix of a view's last two axes whose element 0 is at `data`.
 template <class T>
-Matrix<T> matrix_of(const View& view) noexcept {
+Matrix<T> matrix_of(const View& view, std::byte* data) noexcept {
   const int64_t* const steps = view.geometry.strides + view.geometry.ndim - 2;
-  return {reinterpret_cast<T*>(view.data), steps[0], steps[1]};
+  return {reinterpret_cast<T*>(data), steps[0], steps[1]};
 }
 
 struct Extents {
@@ -84,8 +84,8 @@ Plan plan_for(const MatmulArgs& args) noexcept {
     if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < kWorthwhile) return plan;
     if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || args.out.geometry.is_empty() || !is_openblas_usable()) return plan;
     plan.uses_vendor = true;
-    const auto a = matrix_of<const T>(args.a), b = matrix_of<const T>(args.b);
-    const auto out = matrix_of<Out>(args.out);
+    const auto a = matrix_of<const T>(args.a, nullptr), b = matrix_of<const T>(args.b, nullptr);
+    const auto out = matrix_of<Out>(args.out, nullptr);
     if (std::is_same_v<T, Sum<T>>) {
       plan.a = layout_of(m, k, a.row_step, a.column_step);
       plan.b = layout_of(k, n, b.row_step, b.column_step);
@@ -146,23 +146,26 @@ class Products {
         b_(plan_.b, room_ + plan_.a_elements, extents_.k, extents_.n) {}
 
   void run() noexcept {
-    const auto a = matrix_of<const T>(args_.a), b = matrix_of<const T>(args_.b);
-    const auto out = matrix_of<Out>(args_.out);
-    Matrix<const Out> bias{nullptr, 0, 0};
-    if (args_.bias.data != nullptr) bias = matrix_of<const Out>(args_.bias);
-    Walk<3> batch;
+    Loop<3> batch;
     for (int32_t axis = 0; axis + 2 < args_.out.geometry.ndim; ++axis)
-      batch.add_axis(args_.out.geometry.extents[axis], {args_.out.geometry.strides[axis], args_.a.geometry.strides[axis],
-                                                        args_.b.geometry.strides[axis]});
-    do {
-      const auto to = out.from(batch.offset(0));
-      const auto left = a.from(batch.offset(1)), right = b.from(batch.offset(2));
-      if (!plan_.uses_vendor || !vendor_product(to, left, right, bias))
-        plain_product<T, Out>(extents_, to, left, right, bias, finish_);
-    } while (batch.next());
+      batch.add(args_.out.geometry.extents[axis], byte_strides(axis, args_.out, args_.a, args_.b));
+    batch.for_each_run({args_.out.data, args_.a.data, args_.b.data}, [this](auto at, auto strides, int64_t count) {
+      for (int64_t i = 0; i < count; ++i)
+        one(at[0] + i * strides[0], at[1] + i * strides[1], at[2] + i * strides[2]);
+    });
   }
 
  private:
+  // The product of one pair of matrices.
+  void one(std::byte* to, std::byte* left, std::byte* right) noexcept {
+    const auto out = matrix_of<Out>(args_.out, to);
+    const auto a = matrix_of<const T>(args_.a, left), b = matrix_of<const T>(args_.b, right);
+    Matrix<const Out> bias{nullptr, 0, 0};
+    if (args_.bias.data != nullptr) bias = matrix_of<const Out>(args_.bias, args_.bias.data);
+    if (!plan_.uses_vendor || !vendor_product(out, a, b, bias))
+      plain_product<T, Out>(extents_, out, a, b, bias, finish_);
+  }
+
   // False when OpenBLAS did not run; nothing is written then.
   bool vendor_product(Matrix<Out> out, Matrix<const T> a, Matrix<const T> b, Matrix<const Out> bias) noexcept {
     if constexpr (is_floating_sum<T>) {
