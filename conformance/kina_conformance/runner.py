@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -207,6 +208,8 @@ class Runner:
 
     def _end(self, worker: Worker, status: int) -> None:
         """A worker that did not say done was ended by the library: that is one result, and the rest goes on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)  # what it left behind
         del self.workers[worker.pid]
         self.selector.unregister(worker.reader)
         os.close(worker.reader)

@@ -119,9 +119,11 @@ class Reporter:
         self.failure = None
         self.started = time.monotonic()
         emit(self.fd, event="start", test=item.nodeid)
-        before = os.fstat(1).st_size
+        printed, children = os.fstat(1).st_size, child_processes()
         result = yield
-        self._silent(before)
+        self._silent(printed)
+        if child_processes() - children and self.failure is None:
+            self.failure = {"message": "a process was left behind", "clause": "KINA-STATUS-31"}
         absent = missing_features(item)
         if absent:
             self._send(item, "absent", message=f"the library does not offer {', '.join(absent)}")
@@ -172,6 +174,14 @@ class Reporter:
         self.calls, self.failing, self.distinct = witness.calls, witness.failing, len(witness.distinct)
 
 
+def child_processes() -> set[str]:
+    """The children of this process, as far as the system tells."""
+    found: set[str] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        found |= set(file.read_text().split())
+    return found
+
+
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     return [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name.startswith("test_")]
 
@@ -188,6 +198,7 @@ def _source_line(error: BaseException) -> str:
 
 def run_batch(batch: Batch, settings: Settings, journal: Path, output: Path, fd: int) -> None:
     """In the forked child: runs what is left of the batch, then says done."""
+    os.setpgid(0, 0)
     log = os.open(output, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
