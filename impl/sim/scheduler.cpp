@@ -22,14 +22,24 @@ constexpr std::chrono::milliseconds kPatience{2};
 }  // namespace
 
 Scheduler& Scheduler::instance() {
-  static Scheduler& made = *new Scheduler;
+  static Scheduler& made = *new Scheduler(configuration());
   return made;
 }
 
-Scheduler::Scheduler() : random_(configuration().seed) {
+Scheduler::Scheduler(const Configuration& wanted) : configuration_(wanted), random_(wanted.seed) {
   pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
-  for (int32_t device = 0; device < configuration().devices; ++device)
-    devices_.push_back(std::make_unique<DeviceState>(configuration().memory_bytes));
+  for (int32_t device = 0; device < wanted.devices; ++device)
+    devices_.push_back(std::make_unique<DeviceState>(wanted.memory_bytes));
+}
+
+Scheduler::~Scheduler() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  for (const auto& state : devices_)
+    if (state->worker.joinable()) state->worker.join();
 }
 
 bool Scheduler::is_lost(int32_t device) const noexcept {
@@ -41,8 +51,8 @@ void Scheduler::require_alive(int32_t device) const {
 }
 
 bool Scheduler::strike(Fault fault) {
-  const auto wanted = configuration().faults.find(fault);
-  return wanted != configuration().faults.end() && ++struck_[fault] == wanted->second;
+  const auto wanted = configuration_.faults.find(fault);
+  return wanted != configuration_.faults.end() && ++struck_[fault] == wanted->second;
 }
 
 // What was queued never runs; whoever waits for it is let go.
@@ -71,9 +81,7 @@ Queue* Scheduler::make_queue(int32_t device) {
 
 void Scheduler::start_worker(int32_t device) {
   DeviceState& state = *devices_[static_cast<size_t>(device)];
-  if (state.has_worker) return;
-  std::thread([this, device] { serve(device); }).detach();
-  state.has_worker = true;
+  if (!state.worker.joinable()) state.worker = std::thread([this, device] { serve(device); });
 }
 
 Queue* Scheduler::choose(DeviceState& state) {
@@ -91,8 +99,9 @@ Queue* Scheduler::choose(DeviceState& state) {
 void Scheduler::serve(int32_t device) {
   DeviceState& state = *devices_[static_cast<size_t>(device)];
   std::unique_lock lock(mutex_);
-  for (;;) {
-    if (demand_ == 0 && (random_() & 1) != 0) changed_.wait_for(lock, kPatience, [this] { return demand_ != 0; });
+  while (!is_stopping_) {
+    if (demand_ == 0 && (random_() & 1) != 0) changed_.wait_for(lock, kPatience, [this] { return demand_ != 0 || is_stopping_; });
+    if (is_stopping_) return;
     Queue* queue = choose(state);
     if (queue == nullptr) {
       changed_.wait(lock);
@@ -119,6 +128,7 @@ void Scheduler::submit(Queue& queue, Item item) {
 }
 
 void Scheduler::check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched) {
+  require<Message::missing_edge>(violation_.empty(), "KINA-STREAM-35", {}, violation_.c_str());
   const Deed deed{queue.index, queue.enqueued, name};
   for (const auto& [hull, access] : touched) {
     for (size_t peer = 0; peer < devices_.size(); ++peer) {
@@ -226,7 +236,10 @@ void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept 
   DeviceState& state = *devices_[static_cast<size_t>(device)];
   const auto first = reinterpret_cast<uint64_t>(data);
   // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports it.
-  if (state.history.forget(first, first + bytes, host_)) return;
+  if (const auto missing = state.history.forget(first, first + bytes, host_)) {
+    violation_ = describe(*missing);
+    return;
+  }
   state.arena.deallocate(data, bytes);
 }
 
@@ -243,7 +256,7 @@ uint64_t Scheduler::free_bytes(int32_t device) const {
 }
 
 bool Scheduler::can_access(int32_t device, int32_t peer) const noexcept {
-  return !configuration().denied.contains({device, peer});
+  return !configuration_.denied.contains({device, peer});
 }
 
 }  // namespace kina::sim

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "impl/core/storage.h"
@@ -57,7 +58,12 @@ struct Queue {
 
 class Scheduler {
  public:
+  // The one of the process, made from the environment and never torn down.
   static Scheduler& instance();
+
+  explicit Scheduler(const Configuration& wanted);
+  // Lets the workers go; what is still queued never runs.
+  ~Scheduler();
 
   Queue* make_queue(int32_t device);
 
@@ -93,10 +99,9 @@ class Scheduler {
     History history;
     std::vector<Queue*> queues;
     std::atomic<bool> is_lost{false};
-    bool has_worker = false;
+    std::thread worker;
   };
 
-  Scheduler();
   bool strike(Fault fault);
   void lose(int32_t device);
   void start_worker(int32_t device);
@@ -105,6 +110,7 @@ class Scheduler {
   void check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched);
   void submit(Queue& queue, Item item);
 
+  const Configuration configuration_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<DeviceState>> devices_;
@@ -112,7 +118,9 @@ class Scheduler {
   std::map<Fault, uint64_t> struck_;
   std::mt19937_64 random_;
   Clock host_;              // what host threads have waited for
-  uint64_t demand_ = 0;     // host threads that wait, and polls not yet answered with progress
+  std::string violation_;   // found where nothing could be thrown
+  bool is_stopping_ = false;
+  uint64_t demand_ = 0;     // threads that wait
 };
 
 }  // namespace kina::sim
