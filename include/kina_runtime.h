@@ -173,7 +173,7 @@ enum { /* each level includes those before it */
     KINA_LOG_WARNING = 2, /* something odd was repaired: a context that others changed, a fallback */
     KINA_LOG_INFO = 3,    /* configuration: devices found, resources made */
     KINA_LOG_DEBUG = 4,   /* every failing call */
-    KINA_LOG_TRACE = 5    /* every call */
+    KINA_LOG_TRACE = 5    /* steps inside a call */
 };
 
 typedef struct KinaErrorInfo { /* 96; output struct. Strings: static, or valid until this thread's next failing call */

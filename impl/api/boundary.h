@@ -39,4 +39,17 @@ KinaStatus boundary(const char* function, Body&& body) noexcept {
   }
 }
 
+// A call that reads the record and so must not set it, not even when it fails itself.
+template <class Body>
+KinaStatus unrecorded(Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return KINA_SUCCESS;
+  } catch (const Error& error) {
+    return error.status;
+  } catch (...) {
+    return KINA_ERROR_INTERNAL;
+  }
+}
+
 }  // namespace kina

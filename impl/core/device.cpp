@@ -41,6 +41,15 @@ Ref<Stream> Device::phase(int32_t n) {
   return stream;
 }
 
+Stream& Device::checkout() { return *make_stream(*this, StreamOrigin::pooled).detach(); }
+
+void checkin(Ref<Stream> stream, Argument argument) {
+  require<Message::stream_not_checked_out>(stream->origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument, argument.name);
+  require<Message::stream_in_use>(stream->end(), "KINA-STREAM-6", argument, argument.name);
+  streams().remove(stream->handle);
+  stream->release();  // what checkout gave to the table
+}
+
 int32_t device_count(int32_t device_type) noexcept {
   for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
     if ((*backend)->device_type() == device_type) return (*backend)->device_count();

@@ -23,6 +23,8 @@ class Device {
   // The main stream, made once, and the stable stream of phase n.
   Stream& main() const noexcept { return *main_; }
   Ref<Stream> phase(int32_t n);
+  // A stream for one caller, until it is checked in; the name in the table holds it.
+  Stream& checkout();
 
   // The default resource that runtime_resource_set_default installed; empty: the built-in one.
   Ref<Resource> default_resource;
@@ -34,6 +36,9 @@ class Device {
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
 };
+
+// Ends a checked-out stream. Tensors and storages made on it keep it alive, no longer by name.
+void checkin(Ref<Stream> stream, Argument argument);
 
 // The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.
 Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);

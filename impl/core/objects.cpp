@@ -33,6 +33,19 @@ HandleTable<Stream>& streams() {
   return table;
 }
 
+bool Stream::bind() noexcept {
+  int64_t seen = bindings_.load(std::memory_order_relaxed);
+  do {
+    if (seen == kEnded) return false;
+  } while (!bindings_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  return true;
+}
+
+bool Stream::end() noexcept {
+  int64_t unbound = 0;
+  return bindings_.compare_exchange_strong(unbound, kEnded, std::memory_order_acq_rel);
+}
+
 HandleTable<Resource>& resources() {
   static auto& table = *new HandleTable<Resource>(Kind::resource);
   return table;

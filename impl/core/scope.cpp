@@ -19,27 +19,30 @@ HandleTable<Token>& tokens() {
 
 ScopeStack::~ScopeStack() {
   for (const Scope& scope : scopes_) {
-    if (scope.stream) scope.stream->pushes.fetch_sub(1, std::memory_order_relaxed);
+    if (scope.stream) scope.stream->unbind();
     tokens().remove(scope.handle);
   }
 }
 
-uint64_t ScopeStack::push(Scope scope) {
-  scopes_.reserve(scopes_.size() + 1);
+uint64_t ScopeStack::push(Scope scope, Argument argument) {
+  if (scopes_.size() == scopes_.capacity()) scopes_.reserve(scopes_.empty() ? 8 : 2 * scopes_.size());
   scope.handle = tokens().insert(&the_token);
-  if (scope.stream) scope.stream->pushes.fetch_add(1, std::memory_order_relaxed);
+  if (scope.stream && !scope.stream->bind()) {
+    tokens().remove(scope.handle);
+    refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
+  }
   scopes_.push_back(std::move(scope));
   return scopes_.back().handle;
 }
 
 void ScopeStack::pop(uint64_t token, Argument argument) {
-  require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STATUS-26", argument, argument.name,
+  require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STREAM-45", argument, argument.name,
                                  word_of(Kind::scope));
-  require<Message::scope_not_newest>(!scopes_.empty() && scopes_.back().handle == token, "KINA-STREAM-1", argument,
+  require<Message::scope_not_newest>(!scopes_.empty() && scopes_.back().handle == token, "KINA-STREAM-45", argument,
                                      argument.name);
   const Scope scope = std::move(scopes_.back());
   scopes_.pop_back();
-  if (scope.stream) scope.stream->pushes.fetch_sub(1, std::memory_order_relaxed);
+  if (scope.stream) scope.stream->unbind();
   tokens().remove(token);
 }
 
@@ -48,7 +51,7 @@ Stream* ScopeStack::bound_stream(const Device& device) const noexcept {
   const Scope* entered = nullptr;
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
     if (scope->device != &device) continue;
-    if (scope->kind == ScopeKind::stream || scope->kind == ScopeKind::capture) return scope->stream.get();
+    if (scope->kind == ScopeKind::stream) return scope->stream.get();
     if (scope->kind == ScopeKind::device && entered == nullptr) entered = &*scope;
   }
   return entered == nullptr ? nullptr : entered->stream.get();
@@ -56,14 +59,16 @@ Stream* ScopeStack::bound_stream(const Device& device) const noexcept {
 
 Resource* ScopeStack::bound_resource(const Device& device) const noexcept {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (scope->resource && scope->device == &device) return scope->resource.get();
+    if (scope->kind == ScopeKind::resource && scope->device == &device) return scope->resource.get();
   return nullptr;
 }
 
-int32_t ScopeStack::bound_phase() const noexcept {
+Ref<Stream> ScopeStack::entry_stream(Device& device) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (scope->kind == ScopeKind::phase) return scope->phase;
-  return -1;
+    if (scope->kind == ScopeKind::redirect && scope->device == &device) return scope->stream;
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (scope->kind == ScopeKind::phase) return device.phase(scope->phase);
+  return Ref<Stream>::share(&device.main());
 }
 
 }  // namespace kina

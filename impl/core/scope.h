@@ -10,14 +10,14 @@
 
 namespace kina {
 
-enum class ScopeKind : uint8_t { device, stream, phase, redirect, capture, resource };
+enum class ScopeKind : uint8_t { device, stream, phase, redirect, resource };
 
 struct Scope {
-  ScopeKind kind;
+  ScopeKind kind = ScopeKind::device;
   uint64_t handle = 0;
   Device* device = nullptr;  // NULL for phase scopes, which hold for every device
-  Ref<Stream> stream;        // what it binds: stream, redirect, capture; for device scopes what was chosen on entry
-  Ref<Resource> resource;    // resource and capture scopes
+  Ref<Stream> stream;        // what it binds: stream, redirect; for device scopes what was chosen on entry
+  Ref<Resource> resource;    // what resource scopes install
   int32_t phase = 0;
 };
 
@@ -28,8 +28,8 @@ class ScopeStack {
   ScopeStack& operator=(const ScopeStack&) = delete;
   ~ScopeStack();
 
-  // Enters `scope` and returns its token. Throws with nothing changed.
-  uint64_t push(Scope scope);
+  // Enters `scope` and returns its token. Throws with nothing changed; `argument` is what a stream came from.
+  uint64_t push(Scope scope, Argument argument = {});
   // Leaves the newest scope, which must be `token`'s.
   void pop(uint64_t token, Argument argument);
 
@@ -37,8 +37,8 @@ class ScopeStack {
   Stream* bound_stream(const Device& device) const noexcept;
   // The resource that the innermost push binds for `device`; NULL when none does.
   Resource* bound_resource(const Device& device) const noexcept;
-  // The innermost pushed phase, -1 when there is none.
-  int32_t bound_phase() const noexcept;
+  // The stream that a scope of `device` binds when it is entered now: redirect, else phase, else main.
+  Ref<Stream> entry_stream(Device& device) const;
 
  private:
   std::vector<Scope> scopes_;

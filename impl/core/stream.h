@@ -23,12 +23,19 @@ class Stream final : public Counted {
   StreamOrigin origin() const noexcept { return origin_; }
   uint64_t serial() const noexcept { return serial_; }  // never reused; handles may come and go
 
+  // A scope binds it: false when it has ended meanwhile.
+  bool bind() noexcept;
+  void unbind() noexcept { bindings_.fetch_sub(1, std::memory_order_release); }
+  // Ends it: false while a scope binds it. Of several callers one wins.
+  bool end() noexcept;
+
   uint64_t handle = 0;
   Timeline timeline;
-  std::atomic<int32_t> pushes{0};  // scopes in which it is bound: a pushed stream cannot be checked in
 
  private:
+  static constexpr int64_t kEnded = -1;
   ~Stream() override = default;
+  std::atomic<int64_t> bindings_{0};
   Device& device_;
   NativeStream native_;
   StreamOrigin origin_;

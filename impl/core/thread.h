@@ -17,6 +17,7 @@ struct ErrorRecord {
 struct ThreadBlock {
   ErrorRecord record;
   ScopeStack scopes;
+  bool is_logging = false;  // inside the log callback
   Ref<Claim> reported;  // keeps the strings of the last runtime_failure_get
 };
 

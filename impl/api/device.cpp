@@ -1,0 +1,59 @@
+// Entry points of the device chapter.
+#include "impl/core/device.h"
+
+#include "impl/api/arguments.h"
+#include "impl/api/boundary.h"
+#include "impl/core/thread.h"
+
+using namespace kina;
+
+KinaStatus runtime_device_count(int32_t* out, int32_t device_type) {
+  return boundary(__func__, [&] {
+    Pointer counted(out, {1, "out"});
+    dereference(counted);
+    *counted = device_count(device_type);
+  });
+}
+
+KinaStatus runtime_device_info(KinaDeviceInfo* out, int32_t device_type, int32_t device_id) {
+  return boundary(__func__, [&] {
+    OutputStruct described(out, {1, "out"});
+    dereference(described);
+    const Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    KinaDeviceInfo info{};
+    info.device_type = device.type();
+    info.device_id = device.id();
+    device.backend().describe(info, device.id());
+    described.publish(info);
+  });
+}
+
+KinaStatus runtime_device_can_access(int32_t* out, int32_t device_type, int32_t device_id, int32_t peer_id) {
+  return boundary(__func__, [&] {
+    Pointer answered(out, {1, "out"});
+    dereference(answered);
+    const Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    const Device& peer = require_device(device_type, peer_id, {2, "device_type"}, {4, "peer_id"});
+    *answered = &device == &peer;
+  });
+}
+
+KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
+  return boundary(__func__, [&] {
+    // Work on the host, the one device of this build, is complete when its call returns.
+    require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+  });
+}
+
+KinaStatus runtime_device_push(KinaScope* out, int32_t device_type, int32_t device_id) {
+  return boundary(__func__, [&] {
+    Pointer token(out, {1, "out"});
+    dereference(token);
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    ScopeStack& scopes = demand_thread_block().scopes;
+    Scope scope;
+    scope.device = &device;
+    scope.stream = scopes.entry_stream(device);
+    *token = handle_of<KinaScope>(scopes.push(std::move(scope)));
+  });
+}

@@ -1,0 +1,165 @@
+// Entry points of the stream chapter: streams, and the scopes that bind them. Host streams, the only ones of this build, are
+// always idle: what waits for them has nothing to wait for.
+#include "impl/core/stream.h"
+
+#include "impl/api/arguments.h"
+#include "impl/api/boundary.h"
+#include "impl/core/device.h"
+#include "impl/core/thread.h"
+
+using namespace kina;
+
+namespace {
+
+constexpr Argument kOut{1, "out"};
+constexpr Argument kStream{2, "stream"};
+
+KinaStream name_of(const Stream& stream) { return handle_of<KinaStream>(stream.handle); }
+
+// The functions that give a stream of a device differ in nothing but the choice.
+template <class Choose>
+KinaStatus give_stream(const char* function, KinaStream* out, int32_t device_type, int32_t device_id, Choose choose) {
+  return boundary(function, [&] {
+    Pointer given(out, kOut);
+    dereference(given);
+    *given = name_of(choose(require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"})));
+  });
+}
+
+void require_phase(int32_t phase, Argument argument) {
+  require<Message::phase_negative>(phase >= 0, "KINA-STREAM-8", argument, argument.name, phase);
+}
+
+KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, ScopeKind kind) {
+  return boundary(function, [&] {
+    Pointer token(out, kOut);
+    StreamArgument bound(stream, kStream);
+    dereference(token, bound);
+    Scope scope;
+    scope.kind = kind;
+    scope.device = &bound->device();
+    scope.stream = Ref<Stream>::share(bound.get());
+    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope), kStream));
+  });
+}
+
+}  // namespace
+
+KinaStatus runtime_stream_main(KinaStream* out, int32_t device_type, int32_t device_id) {
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return device.main(); });
+}
+
+KinaStatus runtime_stream_checkout(KinaStream* out, int32_t device_type, int32_t device_id) {
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return device.checkout(); });
+}
+
+KinaStatus runtime_stream_checkin(KinaStream stream) {
+  return boundary(__func__, [&] {
+    StreamArgument ended(stream, {1, "stream"});
+    dereference(ended);
+    checkin(Ref<Stream>::share(ended.get()), {1, "stream"});
+  });
+}
+
+KinaStatus runtime_stream_import(KinaStream* out, int32_t device_type, int32_t device_id, void* native) {
+  return boundary(__func__, [&] {
+    Pointer given(out, kOut);
+    dereference(given);
+    require<Message::null_pointer>(native != nullptr, "KINA-STATUS-23", {4, "native"}, "native");
+    const Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    refuse<Message::stream_not_native>("KINA-STREAM-12", {2, "device_type"}, device.type(), device.id());
+  });
+}
+
+KinaStatus runtime_stream_release(KinaStream stream) {
+  return boundary(__func__, [&] {
+    StreamArgument ended(stream, {1, "stream"});
+    dereference(ended);
+    // No device of this build imports streams, so no live one can be released.
+    refuse<Message::stream_not_imported>("KINA-STREAM-15", {1, "stream"}, "stream");
+  });
+}
+
+KinaStatus runtime_stream_native(void** out, KinaStream stream) {
+  return boundary(__func__, [&] {
+    Pointer given(out, kOut);
+    StreamArgument asked(stream, kStream);
+    dereference(given, asked);
+    *given = asked->native();
+  });
+}
+
+KinaStatus runtime_stream_synchronize(KinaStream stream) {
+  return boundary(__func__, [&] {
+    StreamArgument awaited(stream, {1, "stream"});
+    dereference(awaited);
+  });
+}
+
+KinaStatus runtime_stream_query(int32_t* out, KinaStream stream) {
+  return boundary(__func__, [&] {
+    Pointer answered(out, kOut);
+    StreamArgument asked(stream, kStream);
+    dereference(answered, asked);
+    *answered = 1;
+  });
+}
+
+KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
+  return boundary(__func__, [&] {
+    StreamArgument later(stream, {1, "stream"});
+    StreamArgument earlier(awaited, {2, "awaited"});
+    dereference(later, earlier);
+  });
+}
+
+KinaStatus runtime_stream_current(KinaStream* out, int32_t device_type, int32_t device_id) {
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return current_stream(device); });
+}
+
+KinaStatus runtime_stream_phase(KinaStream* out, int32_t device_type, int32_t device_id, int32_t phase) {
+  return boundary(__func__, [&] {
+    Pointer given(out, kOut);
+    dereference(given);
+    require_phase(phase, {4, "phase"});
+    *given = name_of(*require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"}).phase(phase));
+  });
+}
+
+KinaStatus runtime_stream_push(KinaScope* out, KinaStream stream) {
+  return push_stream(__func__, out, stream, ScopeKind::stream);
+}
+
+KinaStatus runtime_phase_push(KinaScope* out, int32_t phase) {
+  return boundary(__func__, [&] {
+    Pointer token(out, kOut);
+    dereference(token);
+    require_phase(phase, {2, "phase"});
+    Scope scope;
+    scope.kind = ScopeKind::phase;
+    scope.phase = phase;
+    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope)));
+  });
+}
+
+KinaStatus runtime_redirect_push(KinaScope* out, KinaStream stream) {
+  return push_stream(__func__, out, stream, ScopeKind::redirect);
+}
+
+KinaStatus runtime_capture_push(KinaScope* out, KinaStream stream, KinaResource resource) {
+  return boundary(__func__, [&] {
+    Pointer token(out, kOut);
+    StreamArgument captured(stream, kStream);
+    ResourceArgument source(resource, {3, "resource"});
+    dereference(token, captured, source);
+    require<Message::capture_elsewhere>(&captured->device() == &source->device(), "KINA-STREAM-49", {3, "resource"}, "resource");
+    refuse<Message::feature_absent>("KINA-VERSION-5", {}, "capture");
+  });
+}
+
+KinaStatus runtime_scope_pop(KinaScope scope) {
+  return boundary(__func__, [&] {
+    require<Message::null_handle>(scope != nullptr, "KINA-STATUS-28", {1, "scope"}, "scope");
+    demand_thread_block().scopes.pop(value_of(scope), {1, "scope"});
+  });
+}
