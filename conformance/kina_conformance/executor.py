@@ -251,6 +251,7 @@ class Call:
             elif "DLManaged" in kind:
                 managed = value[0]
                 rt.live.append((managed, lambda: managed.deleter(managed)))
+                return managed
             return value[0]
         if rt.ffi.typeof(value).item.kind == "primitive":
             return int(value[0])
