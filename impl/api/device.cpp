@@ -33,15 +33,15 @@ KinaStatus runtime_device_can_access(int32_t* out, int32_t device_type, int32_t 
     Pointer answered(out, {1, "out"});
     dereference(answered);
     const Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    const Device& peer = require_device(device_type, peer_id, {2, "device_type"}, {4, "peer_id"});
-    *answered = &device == &peer;
+    require_device_id(device_type, peer_id, {4, "peer_id"});
+    *answered = device.backend().can_access(device_id, peer_id);
   });
 }
 
 KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
   return boundary(__func__, [&] {
-    // Work on the host, the one device of this build, is complete when its call returns.
-    require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+    const Device& device = require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+    for (const Ref<Stream>& stream : device.all_streams()) wait_for(now(*stream));
   });
 }
 

@@ -1,5 +1,4 @@
-// Entry points of the stream chapter: streams, and the scopes that bind them. Host streams, the only ones of this build, are
-// always idle: what waits for them has nothing to wait for.
+// Entry points of the stream chapter: streams, and the scopes that bind them.
 #include "impl/core/stream.h"
 
 #include "impl/api/arguments.h"
@@ -22,7 +21,7 @@ KinaStatus give_stream(const char* function, KinaStream* out, int32_t device_typ
   return boundary(function, [&] {
     Pointer given(out, kOut);
     dereference(given);
-    *given = name_of(choose(require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"})));
+    *given = name_of(*choose(require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"})));
   });
 }
 
@@ -46,18 +45,18 @@ KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, 
 }  // namespace
 
 KinaStatus runtime_stream_main(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return device.main(); });
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return Ref<Stream>::share(&device.main()); });
 }
 
 KinaStatus runtime_stream_checkout(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return device.checkout(); });
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return device.checkout(); });
 }
 
 KinaStatus runtime_stream_checkin(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument ended(stream, {1, "stream"});
     dereference(ended);
-    checkin(Ref<Stream>::share(ended.get()), {1, "stream"});
+    ended->device().checkin(*ended, {1, "stream"});
   });
 }
 
@@ -75,7 +74,7 @@ KinaStatus runtime_stream_release(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument ended(stream, {1, "stream"});
     dereference(ended);
-    // No device of this build imports streams, so no live one can be released.
+    // No device of this build imports streams, so no live one was imported.
     refuse<Message::stream_not_imported>("KINA-STREAM-15", {1, "stream"}, "stream");
   });
 }
@@ -85,6 +84,10 @@ KinaStatus runtime_stream_native(void** out, KinaStream stream) {
     Pointer given(out, kOut);
     StreamArgument asked(stream, kStream);
     dereference(given, asked);
+    if (asked->native() != nullptr) {
+      const std::lock_guard lock(asked->timeline.mutex);
+      asked->timeline.has_foreign_work = true;
+    }
     *given = asked->native();
   });
 }
@@ -93,6 +96,7 @@ KinaStatus runtime_stream_synchronize(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument awaited(stream, {1, "stream"});
     dereference(awaited);
+    wait_for(now(*awaited));
   });
 }
 
@@ -101,7 +105,7 @@ KinaStatus runtime_stream_query(int32_t* out, KinaStream stream) {
     Pointer answered(out, kOut);
     StreamArgument asked(stream, kStream);
     dereference(answered, asked);
-    *answered = 1;
+    *answered = has_run(now(*asked));
   });
 }
 
@@ -110,11 +114,13 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
     StreamArgument later(stream, {1, "stream"});
     StreamArgument earlier(awaited, {2, "awaited"});
     dereference(later, earlier);
+    order_after(*later, now(*earlier));
   });
 }
 
 KinaStatus runtime_stream_current(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id, [](Device& device) -> Stream& { return current_stream(device); });
+  return give_stream(__func__, out, device_type, device_id,
+                     [](Device& device) { return Ref<Stream>::share(&current_stream(device)); });
 }
 
 KinaStatus runtime_stream_phase(KinaStream* out, int32_t device_type, int32_t device_id, int32_t phase) {

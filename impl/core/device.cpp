@@ -41,13 +41,38 @@ Ref<Stream> Device::phase(int32_t n) {
   return stream;
 }
 
-Stream& Device::checkout() { return *make_stream(*this, StreamOrigin::pooled).detach(); }
+Ref<Stream> Device::checkout() {
+  const std::lock_guard lock(mutex);
+  if (!idle_.empty()) {
+    Stream* stream = idle_.back();
+    stream->handle = streams().insert(stream);
+    idle_.pop_back();
+    stream->reopen();
+    return Ref<Stream>::share(stream);
+  }
+  if (pooled_.size() == pooled_.capacity()) pooled_.reserve(2 * pooled_.size() + 8);
+  idle_.reserve(pooled_.capacity());
+  pooled_.push_back(make_stream(*this, StreamOrigin::pooled));
+  return pooled_.back();
+}
 
-void checkin(Ref<Stream> stream, Argument argument) {
-  require<Message::stream_not_checked_out>(stream->origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument, argument.name);
-  require<Message::stream_in_use>(stream->end(), "KINA-STREAM-6", argument, argument.name);
-  streams().remove(stream->handle);
-  stream->release();  // what checkout gave to the table
+void Device::checkin(Stream& stream, Argument argument) {
+  require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument, argument.name);
+  const Stream::Ending ending = stream.end();
+  require<Message::stream_in_use>(ending != Stream::Ending::is_bound, "KINA-STREAM-6", argument, argument.name);
+  require<Message::stale_handle>(ending == Stream::Ending::ended, "KINA-STATUS-26", argument, argument.name,
+                                 word_of(Kind::stream));
+  streams().remove(stream.handle);
+  const std::lock_guard lock(mutex);
+  idle_.push_back(&stream);
+}
+
+std::vector<Ref<Stream>> Device::all_streams() const {
+  const std::lock_guard lock(mutex);
+  std::vector<Ref<Stream>> found = pooled_;
+  for (const auto& phase : phases_) found.push_back(phase.second);
+  found.push_back(main_);
+  return found;
 }
 
 int32_t device_count(int32_t device_type) noexcept {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
@@ -23,22 +24,25 @@ class Device {
   // The main stream, made once, and the stable stream of phase n.
   Stream& main() const noexcept { return *main_; }
   Ref<Stream> phase(int32_t n);
-  // A stream for one caller, until it is checked in; the name in the table holds it.
-  Stream& checkout();
+  // A stream for one caller, until it is checked in.
+  Ref<Stream> checkout();
+  // Ends the name of a checked-out stream; the stream itself is given out again under another one.
+  void checkin(Stream& stream, Argument argument);
+  // All streams that the device has, those that are checked in included: work may still be on them.
+  std::vector<Ref<Stream>> all_streams() const;
 
   // The default resource that runtime_resource_set_default installed; empty: the built-in one.
   Ref<Resource> default_resource;
-  mutable std::mutex mutex;  // guards default_resource and the phases
+  mutable std::mutex mutex;  // guards default_resource and the streams
 
  private:
   Backend& backend_;
   int32_t id_;
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
+  std::vector<Ref<Stream>> pooled_;
+  std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
-
-// Ends a checked-out stream. Tensors and storages made on it keep it alive, no longer by name.
-void checkin(Ref<Stream> stream, Argument argument);
 
 // The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.
 Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);

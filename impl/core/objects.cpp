@@ -41,9 +41,10 @@ bool Stream::bind() noexcept {
   return true;
 }
 
-bool Stream::end() noexcept {
-  int64_t unbound = 0;
-  return bindings_.compare_exchange_strong(unbound, kEnded, std::memory_order_acq_rel);
+Stream::Ending Stream::end() noexcept {
+  int64_t seen = 0;
+  if (bindings_.compare_exchange_strong(seen, kEnded, std::memory_order_acq_rel)) return Ending::ended;
+  return seen == kEnded ? Ending::had_ended : Ending::is_bound;
 }
 
 HandleTable<Resource>& resources() {

@@ -26,8 +26,11 @@ class Stream final : public Counted {
   // A scope binds it: false when it has ended meanwhile.
   bool bind() noexcept;
   void unbind() noexcept { bindings_.fetch_sub(1, std::memory_order_release); }
-  // Ends it: false while a scope binds it. Of several callers one wins.
-  bool end() noexcept;
+  // Ends it, unless a scope binds it. Of several callers one wins.
+  enum class Ending : uint8_t { ended, is_bound, had_ended };
+  Ending end() noexcept;
+  // An ended stream can be bound again.
+  void reopen() noexcept { bindings_.store(0, std::memory_order_release); }
 
   uint64_t handle = 0;
   Timeline timeline;
