@@ -270,7 +270,7 @@ class Call:
     def _written_twice(self, given: dict[str, Any], first: Result) -> None:
         out = first.out
         before = out.raw().copy()
-        out.raw().view(np.uint8)[...] = POISONS[1] if out.elements else 0
+        out.poison(POISONS[1])
         self._succeeding(given, POISONS[1])
         if before.tobytes() != out.raw().tobytes():
             raise Violation(
@@ -486,8 +486,8 @@ class Executor:
         out = self.tensor(dtype, shape, 0, **layout)
         if out.buffer is not None:
             out.buffer.data[:] = POISONS[0]
-        elif out.elements:
-            out.raw().view(np.uint8)[...] = POISONS[0]
+        else:
+            out.poison(POISONS[0])
         return out
 
     def _borrowed(
@@ -531,8 +531,7 @@ class Executor:
             "runtime_alloc", tuple(shape), ndim=len(shape), dtype=dtype, device_type=1, device_id=0, stream=None
         ).succeeds()
         tensor: Tensor = made.out
-        if tensor.elements:
-            tensor.raw().view(np.uint8)[...] = poison
+        tensor.poison(poison)
         return tensor
 
     def _read_only(self, tensor: Tensor) -> Tensor:

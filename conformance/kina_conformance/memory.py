@@ -139,6 +139,11 @@ class Tensor:
         raw = self.raw()
         raw[...] = np.broadcast_to(encode(values, self.dtype), raw.shape)
 
+    def poison(self, byte: int) -> None:
+        """Sets every byte of every element, whatever the rank and the strides."""
+        raw = self.raw()
+        raw[...] = np.frombuffer(bytes([byte]) * raw.itemsize, raw.dtype)[0]
+
     def copy(self) -> Tensor:
         """A second struct that names the same tensor."""
         struct = self.rt.ffi.new("KinaTensor *", self.struct[0])

@@ -593,7 +593,7 @@ def test_failed_bytes_are_not_exported(rt: Executor, legacy: bool) -> None:
     half = rt.call("runtime_gpu_slice", tensor, axis=0, start=0, stop=2).succeeds().out
     fine = rt.call("runtime_gpu_slice", tensor, axis=0, start=2, stop=4).succeeds().out
     call = rt.call(give(legacy), tensor=lambda: rt.tensor("f32", (2,), owned=True), params=None)
-    rt.call("runtime_failure_set", half, cause=0, status="DEVICE", message="the disk is gone").succeeds()
+    rt.call("runtime_failure_set", tensor=half, cause=0, status="DEVICE", message="the disk is gone").succeeds()
 
     record = call.refuses("FAILED_INPUT", tensor=tensor, clause="KINA-DLPACK-23", argument="tensor")
 
