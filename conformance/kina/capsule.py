@@ -1,9 +1,10 @@
 """PyCapsules that carry DLPack structs: made, taken over, and destroyed without running Python code.
 
-A capsule may die while an exception is on its way, or while the interpreter ends. A destructor written in Python survives neither: it loses
-the exception in the first case and runs in a half-dead interpreter in the second. So the destructor is a C function. DLPack prescribes
-what it does (nothing for a consumed capsule, else the struct's deleter, a pending exception left alone), so that any library's serves for
-every producer: NumPy's is taken, from a capsule of NumPy's own.
+A capsule may die while an exception is on its way, or while the interpreter ends. A destructor written in Python
+survives neither: it loses the exception in the first case and runs in a half-dead interpreter in the second. So the
+destructor is a C function. DLPack prescribes what it does (nothing for a consumed capsule, else the struct's deleter, a
+pending exception left alone), so that any library's serves for every producer: NumPy's is taken, from a capsule of
+NumPy's own.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def layout_of(capsule: object) -> Layout:
 def take(capsule: object, call: Callable[[Layout, int], int]) -> int:
     """Has `call` take over the struct of a fresh capsule, and returns its status; 0 means that it owns the struct now.
 
-    The capsule is renamed before the call, so that there is no moment with two owners, and renamed back where the call says that it failed.
-    Anything that breaks in from outside, such as an interrupt, at worst leaks the struct.
+    The capsule is renamed before the call, so that there is no moment with two owners, and renamed back where the call
+    says that it failed. Anything that breaks in from outside, such as an interrupt, at worst leaks the struct.
     """
     with _claims:
         layout = layout_of(capsule)

@@ -1,4 +1,4 @@
-"""The runtime that `kina.zeros`, `kina.load` and the like use: one for the process, chosen once or found by its name."""
+"""The runtime that `kina.zeros`, `kina.load` and the like use: one for the process, chosen or found by its name."""
 
 from __future__ import annotations
 

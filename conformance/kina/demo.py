@@ -36,7 +36,7 @@ class Demo:
 
 
 def quiet_torch() -> Any:
-    """PyTorch. A build for NumPy 1 complains at length, once, where NumPy 2 is installed, and does without; that is fine here."""
+    """PyTorch. A build for NumPy 1 complains at length, once, where NumPy 2 is installed, and then does without it."""
     with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import torch
@@ -68,7 +68,9 @@ def with_torch(demo: Demo, program: kina.Program, device: str) -> None:
     c_torch_relu = torch.nn.functional.relu(c_torch)
     demo.step("c_back = kina.from_dlpack(torch.utils.dlpack.to_dlpack(c_torch_relu))")
     c_back = kina.from_dlpack(torch.utils.dlpack.to_dlpack(c_torch_relu))
-    demo.check(f"the runtime reads PyTorch's own bytes at {c_back.data_ptr:#x}", c_back.data_ptr == c_torch_relu.data_ptr())
+    demo.check(
+        f"the runtime reads PyTorch's own bytes at {c_back.data_ptr:#x}", c_back.data_ptr == c_torch_relu.data_ptr()
+    )
     demo.step("c_back equals relu(a @ b), computed independently")
     expected = torch.relu(torch.zeros(128, 64))
     demo.check("PyTorch finds its result close to the expected one", torch.allclose(c_torch_relu.cpu(), expected))
@@ -88,13 +90,17 @@ def with_torch_and_random_numbers(demo: Demo, program: kina.Program) -> None:
     right = generator.uniform(-1, 1, (256, 64)).astype(np.float32)
     demo.step("random a and b, taken from NumPy without a copy; c_back = relu(program.matmul(a, b)) by way of PyTorch")
     a, b = kina.from_dlpack(left), kina.from_dlpack(right)
-    demo.check("the runtime reads NumPy's own bytes", a.data_ptr == left.ctypes.data and b.data_ptr == right.ctypes.data)
+    demo.check(
+        "the runtime reads NumPy's own bytes", a.data_ptr == left.ctypes.data and b.data_ptr == right.ctypes.data
+    )
     c = program.matmul(a, b)
     c_torch = torch.from_dlpack(c.to_dlpack())
     c_back = kina.from_dlpack(torch.utils.dlpack.to_dlpack(torch.nn.functional.relu(c_torch)))
     product = left.astype(np.float64) @ right.astype(np.float64)
     expected = np.maximum(product, 0)
-    demo.check(f"half of the expected values are positive: {(expected > 0).mean():.0%}", 0.4 < (expected > 0).mean() < 0.6)
+    demo.check(
+        f"half of the expected values are positive: {(expected > 0).mean():.0%}", 0.4 < (expected > 0).mean() < 0.6
+    )
     demo.check("c_back equals relu(a @ b) as NumPy computes it in float64", close(c_back.numpy(), expected, 256))
     again = kina.from_dlpack(c_torch)
     demo.check("from_dlpack takes a PyTorch tensor as well as a capsule", again.data_ptr == c.data_ptr)
@@ -117,7 +123,9 @@ def with_numpy(demo: Demo, program: kina.Program) -> None:
     demo.check("the runtime reads NumPy's own bytes", c_back.data_ptr == rectified.ctypes.data)
     expected = np.maximum(left.astype(np.float64) @ right.astype(np.float64), 0)
     demo.check("c_back equals relu(a @ b) as NumPy computes it in float64", close(c_back.numpy(), expected, 256))
-    print(f"\n    kina prints itself as a NumPy user expects:\n    {c_back[:2, :4]!r}\n".replace("\n", "\n    ").rstrip())
+    print(
+        f"\n    kina prints itself as a NumPy user expects:\n    {c_back[:2, :4]!r}\n".replace("\n", "\n    ").rstrip()
+    )
 
 
 def other_programs(demo: Demo, folder: Path) -> None:
@@ -137,7 +145,9 @@ def other_programs(demo: Demo, folder: Path) -> None:
     got = mlp.layer(*map(kina.asarray, (x, w1, b1)))
     demo.check("layer agrees with NumPy", close(got.numpy(), hidden, 17))
     got = mlp.mlp(*map(kina.asarray, (x, w1, b1, w2, b2)))
-    demo.check("mlp agrees with NumPy", bool(np.allclose(got.numpy(), hidden @ wide[3].T + wide[4], rtol=1e-4, atol=1e-4)))
+    demo.check(
+        "mlp agrees with NumPy", bool(np.allclose(got.numpy(), hidden @ wide[3].T + wide[4], rtol=1e-4, atol=1e-4))
+    )
     demo.step("attention_program: softmax(q @ k.T / sqrt(d)) @ v")
     attention = kina.load(folder / "attention_program.so")
     q, k, v = random(2, 4, 8), random(2, 6, 8), random(2, 6, 8)
@@ -154,7 +164,10 @@ def run(library: str, folder: Path, device: str) -> None:
     version = runtime.ffi.string(runtime.runtime_version_string()).decode()
     demo.step(f"program = kina.load({str(folder / 'matmul_program.so')!r})")
     program = kina.load(folder / "matmul_program.so")
-    demo.check(f"the program runs on {program.library_path}, version {version}, and on nothing else", bool(program.library_path))
+    demo.check(
+        f"the program runs on {program.library_path}, version {version}, and on nothing else",
+        bool(program.library_path),
+    )
     arms: list[Callable[[], None]] = [
         lambda: with_torch(demo, program, device),
         lambda: with_torch_and_random_numbers(demo, program),

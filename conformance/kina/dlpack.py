@@ -31,7 +31,9 @@ def exported(
     target = device if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     moved = target != device
     if moved and copy is False:
-        raise CopyNeededError("DEVICE_MISMATCH", f"the tensor is on {device}, {target} would be a copy, and copy is False")
+        raise CopyNeededError(
+            "DEVICE_MISMATCH", f"the tensor is on {device}, {target} would be a copy, and copy is False"
+        )
     source = _moved(tensor, target) if moved else tensor.alias()
     params = runtime.ffi.new("KinaDlpackParams *")
     params.struct_size = runtime.ffi.sizeof("KinaDlpackParams")
@@ -93,7 +95,9 @@ def from_dlpack(
     capsule = _asked(source, number, device, copy)
     tensor = _imported(runtime, capsule, handle)
     if tensor.__dlpack_device__()[0] != int(target[0]):
-        raise ExchangeError("DEVICE_MISMATCH", f"the producer says device {target}, its capsule says {tensor.__dlpack_device__()}")
+        raise ExchangeError(
+            "DEVICE_MISMATCH", f"the producer says device {target}, its capsule says {tensor.__dlpack_device__()}"
+        )
     return tensor
 
 
@@ -109,7 +113,7 @@ def _own_stream(runtime: Runtime, device: tuple[int, int]) -> tuple[Any, int | N
 
 
 def _asked(source: Any, stream: int | None, device: tuple[int, int] | None, copy: bool | None) -> object:
-    """The producer's capsule: asked for with the newest version first, and again in the old way where the producer knows no other.
+    """The producer's capsule: asked for with the newest version first, then in the old way where it knows no other.
 
     The second question would drop a demand for a device or a copy, so it is asked only if there was none.
     """

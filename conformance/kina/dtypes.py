@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Dtype:
-    """One row of the dtype table; `numpy` is the type string of the array interface, None where NumPy has no such type."""
+    """One row of the dtype table; `numpy` is the array interface's type string, None where NumPy has no such type."""
 
     name: str
     code: int

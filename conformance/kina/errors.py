@@ -22,7 +22,7 @@ class ExchangeError(KinaError, BufferError):
 
 
 class CopyNeededError(ExchangeError, ValueError):
-    """`copy=False` where only a copy would do; the standard names BufferError in one place and ValueError in another."""
+    """`copy=False` where only a copy would do; the standard names BufferError in one place, ValueError in another."""
 
 
 def failure(runtime: Runtime, status: int, kind: type[KinaError] = KinaError) -> KinaError:

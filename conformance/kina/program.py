@@ -115,14 +115,15 @@ class Program:
         self.library_path = self._proved()
         self.name = (row.name or b"").decode()
         self.functions = {
-            function.name: function for function in (Function(self, row.functions[i]) for i in range(row.function_count))
+            function.name: function
+            for function in (Function(self, row.functions[i]) for i in range(row.function_count))
         }
 
     def _staged(self, path: Path) -> Path:
-        """A copy of the program in a private folder, with the runtime beside it under the name that the program asks for.
+        """A copy of the program in a private folder, beside the runtime under the name that the program asks for.
 
-        A copy: a program that is loaded already, with another runtime, would be given back by its inode. The runtime is a link, so that the
-        loader knows the library that is open.
+        A copy: a program that is loaded already, with another runtime, would be given back by its inode. The runtime is
+        a link, so that the loader knows the library that is open.
         """
         if not path.is_file():
             raise FileNotFoundError(f"there is no program {path}")
@@ -156,7 +157,8 @@ class Program:
         if needed >> 16 != offered >> 16 or needed > offered:
             raise ProgramError(
                 "VERSION",
-                f"{self.path} is built for ABI {needed >> 16}.{needed & 0xFFFF}, the runtime offers {offered >> 16}.{offered & 0xFFFF}",
+                f"{self.path} is built for ABI {needed >> 16}.{needed & 0xFFFF}, "
+                f"the runtime offers {offered >> 16}.{offered & 0xFFFF}",
             )
         return row
 
@@ -175,7 +177,9 @@ class Program:
         functions: dict[str, Function] = self.__dict__.get("functions", {})
         if name in functions:
             return functions[name]
-        raise AttributeError(f"{self.__dict__.get('path')} has no function {name!r}; it has {', '.join(functions) or 'none'}")
+        raise AttributeError(
+            f"{self.__dict__.get('path')} has no function {name!r}; it has {', '.join(functions) or 'none'}"
+        )
 
     def __repr__(self) -> str:
         return f"<program {self.name} on {self.library_path}>"

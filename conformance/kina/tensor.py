@@ -60,7 +60,9 @@ class Tensor:
 
     @property
     def dtype(self) -> Dtype:
-        return dtypes.of_value(self.struct.dl.dtype.code | self.struct.dl.dtype.bits << 8 | self.struct.dl.dtype.lanes << 16)
+        return dtypes.of_value(
+            self.struct.dl.dtype.code | self.struct.dl.dtype.bits << 8 | self.struct.dl.dtype.lanes << 16
+        )
 
     @property
     def size(self) -> int:
@@ -104,13 +106,13 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> Any:
         """A capsule: the versioned one for consumers that take it, else the legacy one. The tensor stays as it is."""
         from .dlpack import exported
 
         return exported(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
-    def to_dlpack(self) -> object:
+    def to_dlpack(self) -> Any:
         """A legacy capsule, for consumers that know no other."""
         return self.__dlpack__()
 
@@ -192,7 +194,7 @@ class Tensor:
         return self._call("runtime_gpu_transpose", [axis % max(self.ndim, 1) for axis in permutation])
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 (NumPy's name)
+    def T(self) -> Tensor:
         return self.transpose()
 
     def broadcast_to(self, shape: Sequence[int]) -> Tensor:
@@ -270,7 +272,12 @@ def _select(key: Any, shape: Sequence[int], strides: Sequence[int]) -> tuple[lis
     return extents, steps, 0 if 0 in extents else offset
 
 
-def empty(shape: int | Sequence[int], dtype: Any = "f32", device: str | tuple[int, int] = "cpu", runtime: Runtime | None = None) -> Tensor:
+def empty(
+    shape: int | Sequence[int],
+    dtype: Any = "f32",
+    device: str | tuple[int, int] = "cpu",
+    runtime: Runtime | None = None,
+) -> Tensor:
     """A tensor with unspecified contents."""
     out = Tensor(runtime or current())
     extents = [shape] if isinstance(shape, int) else list(shape)
@@ -284,7 +291,12 @@ def empty(shape: int | Sequence[int], dtype: Any = "f32", device: str | tuple[in
     return out
 
 
-def zeros(shape: int | Sequence[int], dtype: Any = "f32", device: str | tuple[int, int] = "cpu", runtime: Runtime | None = None) -> Tensor:
+def zeros(
+    shape: int | Sequence[int],
+    dtype: Any = "f32",
+    device: str | tuple[int, int] = "cpu",
+    runtime: Runtime | None = None,
+) -> Tensor:
     """A tensor of zeros."""
     out = empty(shape, dtype, device, runtime)
     check(out.runtime, out.runtime.runtime_fill(out.struct, bytes(out.dtype.itemsize), out.dtype.itemsize))

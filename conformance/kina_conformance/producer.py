@@ -1,4 +1,4 @@
-"""A DLPack producer of the suite: structs whose every field a test may bend, on guarded memory, with deleters that count."""
+"""A DLPack producer: structs whose every field a test may bend, on guarded memory, with deleters that count."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def _delete(managed: Any) -> None:
 
 # Made once and kept for the life of the process: a callback that dies before its callers is a crash at exit.
 _DELETERS = {
-    legacy: interface().callback(f"void(struct {struct} *)", _delete, onerror=None) for legacy, struct in STRUCTS.items()
+    legacy: interface().callback(f"void(struct {struct} *)", _delete, onerror=None)
+    for legacy, struct in STRUCTS.items()
 }
 
 
 class Producer:
-    """One struct to be imported. `managed` is what the library gets, `dl` its DLTensor; `deleted` counts the deleter's calls.
+    """One struct to be imported. `managed` is what the library gets, `dl` its DLTensor; `deleted` counts deleter calls.
 
-    `offset` elements of `byte_offset` lie between `data` and element 0 (more where negative strides need room). The struct lives until its
-    deleter has run, or until `discard`.
+    `offset` elements of `byte_offset` lie between `data` and element 0 (more where negative strides need room). The
+    struct lives until its deleter has run, or until `discard`.
     """
 
     strays = 0  # deleter calls with a struct that is not, or no longer, alive

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,14 @@ def take(legacy: bool) -> str:
 
 def export(rt: Executor, tensor: Tensor, legacy: bool = False, **params: Any) -> Any:
     """The struct that a tensor becomes; its deleter runs with the end of the test unless `end` calls it."""
-    return rt.call(give(legacy), tensor, params=rt.params("KinaDlpackParams", **params) if params else None).succeeds().out
+    return (
+        rt.call(give(legacy), tensor, params=rt.params("KinaDlpackParams", **params) if params else None).succeeds().out
+    )
+
+
+def owned(rt: Executor, operand: own.Operand) -> Tensor:
+    """The operand, on memory of the library."""
+    return replace(operand, owned=True).on(rt)
 
 
 def end(rt: Executor, managed: Any) -> None:
@@ -246,7 +255,7 @@ def test_an_export_consumes_the_tensor(rt: Executor, legacy: bool) -> None:
 @clause("KINA-DLPACK-7", "22a9adad")
 @given(operand=own.operands(own.all_dtypes))
 def test_an_export_shows_the_tensors_own_bytes(rt: Executor, legacy: bool, operand: own.Operand) -> None:
-    tensor = own.Operand(operand.dtype, operand.shape, operand.strides, operand.offset, True, operand.kind, operand.seed).on(rt)
+    tensor = owned(rt, operand)
     address, expected, read_only = tensor.address, tensor.raw().copy(), tensor.flags & rt.lib.KINA_FLAG_READ_ONLY
     if legacy and read_only:
         return
@@ -257,7 +266,8 @@ def test_an_export_shows_the_tensors_own_bytes(rt: Executor, legacy: bool, opera
     row = dtype_of(operand.dtype)
     assert (dl.device.device_type, dl.device.device_id) == (1, 0)
     assert (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (row.value & 0xFF, row.value >> 8 & 0xFF, 1)
-    assert extents(managed) == operand.shape and dl.byte_offset == 0
+    assert extents(managed) == operand.shape
+    assert dl.byte_offset == 0
     if expected.size:
         assert number(rt, dl.data) == address
         assert seen(rt, managed).tobytes() == expected.tobytes()
@@ -270,7 +280,9 @@ def test_a_scalar_is_exported_without_shape_and_strides(rt: Executor, legacy: bo
     managed = export(rt, rt.tensor("f32", (), 2.5, owned=True), legacy)
 
     dl = managed.dl_tensor
-    assert dl.ndim == 0 and dl.shape == rt.ffi.NULL and dl.strides == rt.ffi.NULL
+    assert dl.ndim == 0
+    assert dl.shape == rt.ffi.NULL
+    assert dl.strides == rt.ffi.NULL
     assert seen(rt, managed).item() == 2.5
 
 
@@ -278,10 +290,13 @@ def test_a_scalar_is_exported_without_shape_and_strides(rt: Executor, legacy: bo
 @case("P17")
 @clause("KINA-DLPACK-8", "bc582adc")
 @given(shape=own.shapes((1, 6)))
-def test_shape_and_strides_are_always_there_for_a_rank_above_0(rt: Executor, legacy: bool, shape: tuple[int, ...]) -> None:
+def test_shape_and_strides_are_always_there_for_a_rank_above_0(
+    rt: Executor, legacy: bool, shape: tuple[int, ...]
+) -> None:
     managed = export(rt, rt.tensor("i32", shape, owned=True), legacy)
 
-    assert managed.dl_tensor.shape != rt.ffi.NULL and managed.dl_tensor.strides != rt.ffi.NULL
+    assert managed.dl_tensor.shape != rt.ffi.NULL
+    assert managed.dl_tensor.strides != rt.ffi.NULL
     assert steps(managed) == compact(shape)
 
 
@@ -320,8 +335,10 @@ def test_a_broadcast_view_is_exported_as_it_is_or_as_a_whole_copy(rt: Executor) 
     shared = export(rt, wide)
     copied = export(rt, again, flags="KINA_DLPACK_COPY")
 
-    assert steps(shared) == (0, 1) and shared.flags == READ_ONLY
-    assert steps(copied) == (3, 1) and copied.flags == IS_COPIED
+    assert steps(shared) == (0, 1)
+    assert shared.flags == READ_ONLY
+    assert steps(copied) == (3, 1)
+    assert copied.flags == IS_COPIED
     assert seen(rt, shared).tolist() == seen(rt, copied).tolist() == [[5, 6, 7]] * 4
 
 
@@ -329,11 +346,15 @@ def test_a_broadcast_view_is_exported_as_it_is_or_as_a_whole_copy(rt: Executor) 
 @case("P03")
 @clause("KINA-DLPACK-10", "3cae5d88")
 @pytest.mark.parametrize("shape", [(0,), (0, 2048), (2, 0, 3), (0, 0, 0), (3, 0)])
-def test_an_export_without_elements_has_no_data_and_compact_strides(rt: Executor, legacy: bool, shape: tuple[int, ...]) -> None:
+def test_an_export_without_elements_has_no_data_and_compact_strides(
+    rt: Executor, legacy: bool, shape: tuple[int, ...]
+) -> None:
     managed = export(rt, rt.tensor("f32", shape, owned=True), legacy)
 
-    assert managed.dl_tensor.data == rt.ffi.NULL and managed.dl_tensor.byte_offset == 0
-    assert extents(managed) == shape and steps(managed) == compact(shape)
+    assert managed.dl_tensor.data == rt.ffi.NULL
+    assert managed.dl_tensor.byte_offset == 0
+    assert extents(managed) == shape
+    assert steps(managed) == compact(shape)
 
 
 @both
@@ -348,7 +369,8 @@ def test_each_export_has_a_struct_of_its_own_until_its_deleter(rt: Executor, leg
     for size in range(1, 60):
         free(rt, rt.tensor("u8", (size,), owned=True))  # noise in the heap
 
-    assert first != second and first.dl_tensor.shape != second.dl_tensor.shape
+    assert first != second
+    assert first.dl_tensor.shape != second.dl_tensor.shape
     assert (extents(first), steps(first)) == ((2, 3), (3, 1))
     assert (extents(second), steps(second)) == ((3, 2), (1, 3))
     end(rt, second)
@@ -452,8 +474,6 @@ print("deleted")
 
 
 def _environment() -> dict[str, str]:
-    import os
-
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
@@ -488,7 +508,8 @@ def test_an_export_of_an_import_holds_the_import(rt: Executor, legacy: bool) -> 
 
 @clause("KINA-DLPACK-16", "50b46e60")
 def test_an_export_is_stamped_1_0(rt: Executor) -> None:
-    for params in ({}, {"max_major": 1, "max_minor": 0}, {"max_major": 1, "max_minor": 3}):
+    for limit in ({}, {"max_major": 1, "max_minor": 0}, {"max_major": 1, "max_minor": 3}):
+        params: dict[str, Any] = limit
         managed = export(rt, rt.tensor(owned=True), **params)
         assert (managed.version.major, managed.version.minor) == (1, 0)
 
@@ -514,7 +535,7 @@ def test_the_flags_of_an_export_say_what_it_is_and_no_more(rt: Executor) -> None
 @clause("KINA-DLPACK-18", "89843cf7")
 @given(operand=own.operands(own.all_dtypes))
 def test_a_copy_has_fresh_compact_bytes_and_equal_elements(rt: Executor, legacy: bool, operand: own.Operand) -> None:
-    tensor = own.Operand(operand.dtype, operand.shape, operand.strides, operand.offset, True, operand.kind, operand.seed).on(rt)
+    tensor = owned(rt, operand)
     before, address = tensor.raw().copy(), tensor.address
 
     managed = export(rt, tensor, legacy, flags="KINA_DLPACK_COPY")
@@ -537,7 +558,9 @@ def test_a_copy_comes_from_the_current_resource(rt: Executor, legacy: bool) -> N
         alias: Tensor = rt.call("runtime_alias", tensor).succeeds().out
         return alias
 
-    rt.call(give(legacy), tensor=call, params=copying).refuses("OUT_OF_MEMORY", within=rt.limited, clause="KINA-STATUS-44")
+    rt.call(give(legacy), tensor=call, params=copying).refuses(
+        "OUT_OF_MEMORY", within=rt.limited, clause="KINA-STATUS-44"
+    )
 
 
 @case("P36")
@@ -631,7 +654,8 @@ def test_an_import_is_a_tensor_on_the_producers_own_bytes(
     tensor = imported(rt, producer)
 
     assert (tensor.dtype, tensor.shape, tensor.device) == (dtype, shape, (1, 0))
-    assert tensor.flags & rt.lib.KINA_FLAG_IMPORTED and not tensor.flags & rt.lib.KINA_FLAG_OWNED
+    assert tensor.flags & rt.lib.KINA_FLAG_IMPORTED
+    assert not tensor.flags & rt.lib.KINA_FLAG_OWNED
     assert tensor.struct.allocator == rt.ffi.NULL
     if tensor.elements:
         assert tensor.address == producer.element_address
@@ -645,7 +669,7 @@ def test_an_import_is_a_tensor_on_the_producers_own_bytes(
 @clause("KINA-DLPACK-35", "f46200fb")
 @given(operand=own.operands(own.all_dtypes))
 def test_a_round_trip_keeps_dtype_shape_and_addresses(rt: Executor, legacy: bool, operand: own.Operand) -> None:
-    tensor = own.Operand(operand.dtype, operand.shape, operand.strides, operand.offset, True, operand.kind, operand.seed).on(rt)
+    tensor = owned(rt, operand)
     if legacy and tensor.flags & rt.lib.KINA_FLAG_READ_ONLY:
         return
     address, before = tensor.address, tensor.raw().tobytes()
@@ -672,7 +696,8 @@ def test_a_failed_import_leaves_the_struct_with_its_owner(rt: Executor, legacy: 
         "INVALID_ARGUMENT", clause="KINA-TENSOR-27", argument="out", control=False
     )
 
-    assert producer.bytes() == before and producer.deleted == 0
+    assert producer.bytes() == before
+    assert producer.deleted == 0
     free(rt, imported(rt, producer))
     assert producer.deleted == 1
 
@@ -699,7 +724,8 @@ def test_the_deleter_runs_once_when_the_last_hold_has_ended(rt: Executor, legacy
 
     free(rt, alias)
 
-    assert producer.deleted == 1 and Producer.strays == strays
+    assert producer.deleted == 1
+    assert Producer.strays == strays
 
 
 @both
@@ -842,7 +868,8 @@ def test_every_minor_version_is_imported(rt: Executor) -> None:
 def test_null_strides_are_compact_row_major(rt: Executor, legacy: bool) -> None:
     tensor = imported(rt, Producer(rt, legacy, shape=(2, 3), null_strides=True, values=[[1, 2, 3], [4, 5, 6]]))
 
-    assert tensor.struct.dl.strides != rt.ffi.NULL and tensor.strides == (3, 1)
+    assert tensor.struct.dl.strides != rt.ffi.NULL
+    assert tensor.strides == (3, 1)
     assert tensor.numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
@@ -903,7 +930,8 @@ def test_shape_and_strides_of_a_scalar_are_never_read(rt: Executor, legacy: bool
 
         tensor = imported(rt, producer)
 
-        assert tensor.shape == () and tensor.numpy().item() == 2.5
+        assert tensor.shape == ()
+        assert tensor.numpy().item() == 2.5
 
 
 @both
@@ -941,7 +969,9 @@ def test_a_struct_without_elements_is_imported_whatever_else_it_says(
 
         tensor = imported(rt, producer)
 
-        assert tensor.shape == shape and tensor.data == 0 and tensor.size_bytes == 0
+        assert tensor.shape == shape
+        assert tensor.data == 0
+        assert tensor.size_bytes == 0
         assert tensor.strides == compact(shape)
         free(rt, tensor)
         assert producer.deleted == 1
@@ -975,9 +1005,9 @@ def test_sizes_that_overflow_are_refused(
 
     broken = Producer(rt, legacy, dtype="i32", shape=(1,) * len(shape))
     change(broken)
-    rt.call(take(legacy), managed=lambda: Producer(rt, legacy, dtype="i32", shape=(1,) * len(shape)).managed, params=None).refuses(
-        "INVALID_SHAPE", managed=broken.managed, clause=["KINA-DLPACK-40", "KINA-STATUS-25"], argument="managed"
-    )
+    rt.call(
+        take(legacy), managed=lambda: Producer(rt, legacy, dtype="i32", shape=(1,) * len(shape)).managed, params=None
+    ).refuses("INVALID_SHAPE", managed=broken.managed, clause=["KINA-DLPACK-40", "KINA-STATUS-25"], argument="managed")
     assert broken.deleted == 0
     broken.discard()
 
@@ -1007,7 +1037,8 @@ def test_strides_are_64_bit_throughout(rt: Executor, legacy: bool) -> None:
     assert rt.function(producer.take)(tensor.struct, producer.managed, rt.ffi.NULL) == 0
     assert rt.function("runtime_view")(last.struct, tensor.struct, [1], rt.ffi.NULL, 1, 2**33 - 1, 0) == 0
     out = rt.ffi.new(f"struct {STRUCTS[legacy]} **")
-    assert tensor.strides == (2**32, 65536, 1) and tensor.size_bytes == 2**33
+    assert tensor.strides == (2**32, 65536, 1)
+    assert tensor.size_bytes == 2**33
     assert last.address == producer.element_address + 2**33 - 1
 
     assert rt.function(give(legacy))(out, tensor.struct, rt.ffi.NULL) == 0
@@ -1018,14 +1049,23 @@ def test_strides_are_64_bit_throughout(rt: Executor, legacy: bool) -> None:
 
 @both
 @clause("KINA-DLPACK-41", "42ebff0b")
-@pytest.mark.parametrize(("dtype", "good", "bad"), [("f32", 4, 2), ("f64", 8, 4), ("c128", 8, 4), ("i16", 2, 1), ("c64", 4, 2)])
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"), [("f32", 4, 2), ("f64", 8, 4), ("c128", 8, 4), ("i16", 2, 1), ("c64", 4, 2)]
+)
 def test_misaligned_data_is_refused(rt: Executor, legacy: bool, dtype: str, good: int, bad: int) -> None:
     aligned = Producer(rt, legacy, dtype=dtype, shape=(1,), offset=2)
     aligned.dl.byte_offset = good
     free(rt, imported(rt, aligned))
 
     refused(
-        rt, "DLPACK", "KINA-DLPACK-41", lambda p: setattr(p.dl, "byte_offset", bad), legacy=legacy, dtype=dtype, shape=(1,), offset=2
+        rt,
+        "DLPACK",
+        "KINA-DLPACK-41",
+        lambda p: setattr(p.dl, "byte_offset", bad),
+        legacy=legacy,
+        dtype=dtype,
+        shape=(1,),
+        offset=2,
     )
 
 
@@ -1130,16 +1170,21 @@ def test_accelerators_are_imported_where_they_are(rt: Executor, legacy: bool) ->
 @clause("KINA-DLPACK-44", "35228cfe")
 @clause("KINA-DLPACK-45", "4fd7e274")
 @pytest.mark.parametrize("device_type", [1, 3, 13])
-def test_memory_that_the_host_reads_is_imported_under_its_own_type(rt: Executor, legacy: bool, device_type: int) -> None:
+def test_memory_that_the_host_reads_is_imported_under_its_own_type(
+    rt: Executor, legacy: bool, device_type: int
+) -> None:
     for device_id in (0, 1, -1):
         producer = Producer(rt, legacy, shape=(4,), values=[1, 2, 3, 4], device=(device_type, device_id))
 
         tensor = imported(rt, producer)
         part = rt.call("runtime_gpu_slice", tensor, axis=0, start=1, stop=3).succeeds().out
-        total = rt.call("runtime_gpu_binary", part, rt.tensor("f32", (2,), [10, 20]), op="KINA_BINARY_ADD").succeeds().out
+        total = (
+            rt.call("runtime_gpu_binary", part, rt.tensor("f32", (2,), [10, 20]), op="KINA_BINARY_ADD").succeeds().out
+        )
 
         assert tensor.device == part.device == (device_type, 0)
-        assert total.numpy().tolist() == [12, 23] and total.device == (1, 0)
+        assert total.numpy().tolist() == [12, 23]
+        assert total.device == (1, 0)
         managed = export(rt, part, legacy)
         assert (managed.dl_tensor.device.device_type, managed.dl_tensor.device.device_id) == (device_type, 0)
 
@@ -1191,7 +1236,14 @@ def test_strides_of_axes_of_extent_1_mean_nothing(
     ],
 )
 def test_every_stride_is_honoured(
-    rt: Executor, legacy: bool, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], memory: int, first: int, expected: Any
+    rt: Executor,
+    legacy: bool,
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    memory: int,
+    first: int,
+    expected: Any,
 ) -> None:
     producer = Producer(rt, legacy, dtype=dtype, shape=(memory,), values=np.arange(memory))
     arrays = [rt.ffi.new("int64_t[]", list(shape)), rt.ffi.new("int64_t[]", list(strides))]
@@ -1303,4 +1355,5 @@ def test_many_round_trips_hold_nothing(rt: Executor, legacy: bool) -> None:
         free(rt, imported(rt, producer))
         assert producer.deleted == 1
 
-    assert rt.counters() == before and Producer.strays == strays
+    assert rt.counters() == before
+    assert Producer.strays == strays

@@ -1,4 +1,4 @@
-"""The dlpack chapter, as Python sees it: capsules, the exchange protocol, and the ways in which other libraries have got them wrong."""
+"""The dlpack chapter, as Python sees it: capsules, the exchange protocol, and what other libraries got wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERSIONED = (1, 0)
 
 
 class Exporter:
-    """A foreign library's array: hands out one struct of the suite's producer per call, and remembers how it was asked."""
+    """A foreign library's array: hands out one struct of the suite's producer per call, remembers how it was asked."""
 
     def __init__(self, rt: Executor, device: tuple[int, int] = CPU, **made: Any) -> None:
         self.rt, self.device, self.made = rt, device, made
@@ -135,7 +135,8 @@ def test_every_dtype_of_numpy_goes_there_and_back(rt: Executor, dtype: str) -> N
     tensor = take(rt, array)
     back = np.from_dlpack(tensor)
 
-    assert back.dtype == array.dtype and back.tolist() == array.tolist()
+    assert back.dtype == array.dtype
+    assert back.tolist() == array.tolist()
     assert back.ctypes.data == tensor.data_ptr == array.ctypes.data
 
 
@@ -208,7 +209,9 @@ def test_a_capsule_is_consumed_once(rt: Executor, max_version: tuple[int, int] |
 @case("P41", "P26")
 @clause("KINA-DLPACK-27", "705a3612")
 @pytest.mark.parametrize("max_version", [None, VERSIONED])
-def test_a_refused_capsule_stays_fresh_and_releases_its_struct(rt: Executor, max_version: tuple[int, int] | None) -> None:
+def test_a_refused_capsule_stays_fresh_and_releases_its_struct(
+    rt: Executor, max_version: tuple[int, int] | None
+) -> None:
     source = Exporter(rt)
     capsule = source.__dlpack__(max_version=max_version)
     source.producers[0].dl.dtype.code = 99
@@ -264,7 +267,8 @@ def test_as_many_deleters_run_as_there_were_imports(rt: Executor) -> None:
         take(rt, old)
         take(rt, source.__dlpack__())
 
-    assert source.deleted == [1] * 400 and old.deleted == [1] * 200
+    assert source.deleted == [1] * 400
+    assert old.deleted == [1] * 200
 
 
 @case("P47")
@@ -283,7 +287,7 @@ def test_a_capsule_that_dies_in_an_exception_leaves_it_alone(
             taken.append(take(rt, made))
         return made
 
-    def fail() -> None:
+    def fail() -> bool:
         raise LookupError("the original")
 
     for _ in range(50):
@@ -308,10 +312,11 @@ def test_the_layout_of_a_struct_goes_by_the_capsules_name(rt: Executor) -> None:
 @case("P46")
 @clause("KINA-DLPACK-11", "95e959ae")
 def test_an_exported_shape_outlives_its_tensor(rt: Executor) -> None:
-    array = np.from_dlpack(kina.zeros((3, 4, 5), runtime=rt.lib))
+    array: Any = np.from_dlpack(kina.zeros((3, 4, 5), runtime=rt.lib))
     gc.collect()
 
-    assert array.shape == (3, 4, 5) and array.strides == (80, 20, 4)
+    assert array.shape == (3, 4, 5)
+    assert array.strides == (80, 20, 4)
     array += 1
     assert array.sum() == 60
 
@@ -330,7 +335,8 @@ _PRELUDE = "import sys, threading\nimport numpy as np\nimport kina\nkina.use(sys
         "import builtins\nbuiltins.keep = kina.zeros((3,)).to_dlpack()",
         "import builtins\nbuiltins.keep = kina.zeros((3,)).__dlpack__(max_version=(1, 0))",
         "import builtins\nbuiltins.keep = np.from_dlpack(kina.zeros((3,)))",
-        "class Cycle: pass\nc = Cycle(); c.me = c\nc.keep = [kina.zeros((3,)).to_dlpack(), kina.from_dlpack(np.arange(3))]",
+        "class Cycle: pass\nc = Cycle(); c.me = c\n"
+        "c.keep = [kina.zeros((3,)).to_dlpack(), kina.from_dlpack(np.arange(3))]",
         "c = kina.zeros((3,)).to_dlpack()\nk = kina.from_dlpack(c)\nsys.modules['kept'] = [c, k]",
         "out = kina.interface().new('KinaTensor *')\n"
         "tensor = kina.from_dlpack(np.arange(4))\n"
@@ -434,7 +440,8 @@ def test_the_capsule_is_what_the_consumer_asked_for(rt: Executor) -> None:
 
     assert (shared.version.major, shared.version.minor, shared.flags) == (1, 0, 0)
     assert int(rt.ffi.cast("uintptr_t", shared.dl_tensor.data)) == tensor.data_ptr
-    assert copied.flags == 2 and int(rt.ffi.cast("uintptr_t", copied.dl_tensor.data)) != tensor.data_ptr
+    assert copied.flags == 2
+    assert int(rt.ffi.cast("uintptr_t", copied.dl_tensor.data)) != tensor.data_ptr
     assert tensor.tolist() == [[0, 1, 2], [3, 4, 5]], "an export from Python leaves the tensor as it is"
     del shared_capsule, copied_capsule
 
@@ -515,7 +522,8 @@ def test_the_special_stream_numbers_are_mapped(rt: Executor) -> None:
     for number, expected in ((None, [1]), (1, [1]), (2, [2]), (0x7F00, [0x7F00]), (-1, [])):
         cuda = PretendedCuda(rt)
         handle = dlpack._consumer_stream(cuda, (2, 0), number)  # type: ignore[arg-type]
-        assert cuda.imported == expected and (handle == rt.ffi.NULL) == (number == -1)
+        assert cuda.imported == expected
+        assert (handle == rt.ffi.NULL) == (number == -1)
         del handle
         gc.collect()
         assert cuda.released == len(expected)
