@@ -14,7 +14,8 @@ constexpr Argument kStream{3, "params.stream"};
 
 enum class Direction : uint8_t { out, in };
 
-// KinaDlpackParams of one of the four functions; `highest` is the DLPack major version that the function speaks, 0 for legacy.
+// KinaDlpackParams of one of the four functions; `highest` is the DLPack major version that the function speaks, 0 for
+// legacy.
 class DlpackOptions {
  public:
   DlpackOptions(const KinaDlpackParams* given, uint32_t highest) : options_(given, kParams), highest_(highest) {}
@@ -96,7 +97,8 @@ void import(MadeTensor& made, Managed& managed, DlpackOptions& options, uint64_t
 
 }  // namespace
 
-KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* tensor, const KinaDlpackParams* params) {
+KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* tensor,
+                             const KinaDlpackParams* params) {
   return boundary(__func__, [&](const Call& call) {
     Pointer answer(out, {1, "out"});
     Operand consumed(tensor, {2, "tensor"});
@@ -109,7 +111,8 @@ KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* 
   });
 }
 
-KinaStatus runtime_from_dlpack(KinaTensor* out, struct DLManagedTensorVersioned* managed, const KinaDlpackParams* params) {
+KinaStatus runtime_from_dlpack(KinaTensor* out, struct DLManagedTensorVersioned* managed,
+                               const KinaDlpackParams* params) {
   return boundary(__func__, [&] {
     MadeTensor made(out, {1, "out"});
     Pointer given(managed, kManaged);
@@ -137,7 +140,8 @@ KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor** out, KinaTensor* te
   });
 }
 
-KinaStatus runtime_from_dlpack_legacy(KinaTensor* out, struct DLManagedTensor* managed, const KinaDlpackParams* params) {
+KinaStatus runtime_from_dlpack_legacy(KinaTensor* out, struct DLManagedTensor* managed,
+                                      const KinaDlpackParams* params) {
   return boundary(__func__, [&] {
     MadeTensor made(out, {1, "out"});
     Pointer given(managed, kManaged);

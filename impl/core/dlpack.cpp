@@ -101,7 +101,8 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
 std::optional<uint64_t> moved_by(uint64_t address, int64_t elements, uint32_t element_bytes) noexcept {
   const std::optional<int64_t> bytes = checked_multiply(elements, element_bytes);
   int64_t moved = 0;
-  if (!bytes || address > INT64_MAX || __builtin_add_overflow(static_cast<int64_t>(address), *bytes, &moved) || moved < 0)
+  if (!bytes || address > INT64_MAX || __builtin_add_overflow(static_cast<int64_t>(address), *bytes, &moved) ||
+      moved < 0)
     return std::nullopt;
   return static_cast<uint64_t>(moved);
 }
@@ -164,9 +165,11 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
   const int32_t id = is_host_memory ? 0 : dl.device.device_id;
   const bool is_here = ordered == nullptr || (ordered->device().type() == type && ordered->device().id() == id);
   require<Message::device_mismatch>(is_here, "KINA-DLPACK-2", stream_argument, stream_argument.name,
-                                    is_here ? 0 : ordered->device().type(), is_here ? 0 : ordered->device().id(), type, id);
+                                    is_here ? 0 : ordered->device().type(), is_here ? 0 : ordered->device().id(), type,
+                                    id);
   if (row == nullptr)
-    refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits, dl.dtype.lanes);
+    refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits,
+                                   dl.dtype.lanes);
   imported.view.dtype = row->dtype;
   require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name, type);
   imported.device = &require_device(type, id, argument, argument);

@@ -13,7 +13,8 @@ struct ExportTerms {
   Ref<Stream> stream;  // the consumer's; empty: no order beyond the host's
 };
 
-// A struct that owns what `tensor` names, or with `is_copy` a compact copy of it; the tensor is ended. Throws with the tensor as it was.
+// A struct that owns what `tensor` names, or with `is_copy` a compact copy of it; the tensor is ended. Throws with the
+// tensor as it was.
 DLManagedTensorVersioned* export_versioned(const Operand& tensor, const ExportTerms& terms);
 DLManagedTensor* export_legacy(const Operand& tensor, const ExportTerms& terms);
 
@@ -26,7 +27,8 @@ struct ImportedTensor {
   int32_t memory_type = 0;      // kDLCUDAHost or kDLCUDAManaged, which the host reads itself; else 0
 };
 
-// The caller's faults in `dl`: INVALID_SHAPE and DLPACK first, then what is UNSUPPORTED. `ordered` is the producer's stream, or NULL.
+// The caller's faults in `dl`: INVALID_SHAPE and DLPACK first, then what is UNSUPPORTED. `ordered` is the producer's
+// stream, or NULL.
 ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argument argument, Argument stream_argument);
 
 // How an import is made.
@@ -40,7 +42,8 @@ struct ImportTerms {
 // Makes the tensor. Throws OUT_OF_MEMORY with the owner not called.
 void import_tensor(KinaTensor& out, const ImportedTensor& imported, const ImportTerms& terms);
 
-// Strides that mean nothing become those of a compact layout: all where there are no elements, else those of axes of extent 1.
+// Strides that mean nothing become those of a compact layout: all where there are no elements, else those of axes of
+// extent 1.
 void make_canonical(Geometry& geometry) noexcept;
 
 }  // namespace kina
