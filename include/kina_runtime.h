@@ -1117,7 +1117,7 @@ KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
  * [KINA-RESOURCE-9]. Storages, results, temporaries and workspaces come from the current resource of their device [KINA-RESOURCE-10], and go back to the one that
  * they came from [KINA-RESOURCE-8]. Built-in defaults are set without recompiling by the environment variable
  *     KINA_RESOURCE="cpu=logging(pool(host));cuda=pool(cuda_async)"
- * with devices cpu, cuda, sim and resources host, cuda, cuda_async, pool(r), logging(r) (text to stderr), limit(r,bytes) [KINA-RESOURCE-67]. A bad string makes
+ * with devices cpu, cuda, sim and resources host, cuda, cuda_async, sim, pool(r), logging(r) (text to stderr), limit(r,bytes) [KINA-RESOURCE-67]. A bad string makes
  * every call that needs a built-in default INVALID_ARGUMENT, with a message that says where it is bad [KINA-RESOURCE-69].
  *
  * NULL. A NULL handle is INVALID_ARGUMENT unless the `null` tag names it; NULL params mean defaults.

@@ -32,7 +32,7 @@ class Device {
   std::vector<Ref<Stream>> all_streams() const;
 
   // The default resource that runtime_resource_set_default installed; empty: the built-in one.
-  Ref<Resource> default_resource;
+  Installation default_resource;
   mutable std::mutex mutex;  // guards default_resource and the streams
 
  private:

@@ -63,7 +63,7 @@ class HandleTable {
   // A reference to the live object that `handle` names, safe against a concurrent removal; empty when there is none.
   Ref<T> acquire(uint64_t handle) const {
     const std::lock_guard lock(mutex_);
-    return Ref<T>::share(find(handle));
+    return Ref<T>::try_share(find(handle));
   }
 
   // Ends the name. False when it was not live: of several callers exactly one wins.

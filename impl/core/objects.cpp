@@ -1,5 +1,4 @@
-// The handle tables of streams and resources, and the words for kinds of handles.
-#include "impl/core/resource.h"
+// The handle table of streams, and the words for kinds of handles.
 #include "impl/core/stream.h"
 
 namespace kina {
@@ -45,21 +44,6 @@ Stream::Ending Stream::end() noexcept {
   int64_t seen = 0;
   if (bindings_.compare_exchange_strong(seen, kEnded, std::memory_order_acq_rel)) return Ending::ended;
   return seen == kEnded ? Ending::had_ended : Ending::is_bound;
-}
-
-HandleTable<Resource>& resources() {
-  static auto& table = *new HandleTable<Resource>(Kind::resource);
-  return table;
-}
-
-void* Resource::allocate(uint64_t bytes, uint64_t alignment, Stream& stream) {
-  if (bytes == 0) return nullptr;
-  return do_allocate(bytes, alignment == 0 ? kStorageAlignment : alignment, stream);
-}
-
-void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept {
-  if (data == nullptr) return;
-  do_deallocate(data, bytes, alignment == 0 ? kStorageAlignment : alignment, stream);
 }
 
 }  // namespace kina

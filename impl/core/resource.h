@@ -1,6 +1,9 @@
 // A memory resource: where bytes come from. Adaptors hold another one upstream.
 #pragma once
 
+#include <atomic>
+#include <string>
+
 #include "impl/core/counted.h"
 #include "impl/core/handle.h"
 
@@ -11,40 +14,125 @@ class Stream;
 
 inline constexpr uint64_t kStorageAlignment = 256;
 
+// What a block is for: raw ones are the caller's (runtime_memory_allocate) and keep the resource alive; the others belong to a
+// storage or an adaptor, which holds a reference itself, and cannot be given back by the caller.
+enum class BlockUse : uint8_t { raw, internal };
+
+// What was asked for; a block is given back with the same numbers.
+struct Request {
+  uint64_t bytes = 0;
+  uint64_t alignment = 0;  // a power of two; 0 and values below the resource's own count as its own
+  BlockUse use = BlockUse::internal;
+
+  bool operator==(const Request&) const = default;
+};
+
+// A block, or why there is none.
+struct Allocation {
+  void* data = nullptr;
+  KinaStatus status = KINA_SUCCESS;
+};
+
+// How the return of a block went: not a live block of this resource and use, live but with other numbers, or done.
+enum class Return : uint8_t { unknown, different, done };
+
+// What a resource has counted. Single counters are never torn; together they are exact while no call is running.
+struct ResourceCounters {
+  std::atomic<uint64_t> live_bytes{0}, peak_bytes{0}, live_blocks{0};
+  std::atomic<uint64_t> allocations{0}, deallocations{0}, failures{0};
+  std::atomic<uint64_t> leaked_bytes{0}, leaked_blocks{0};
+  std::atomic<uint64_t> upstream_calls{0}, cache_hits{0};
+};
+
+// Nothing here throws but `allocate`, and nothing is called under a lock: a resource may be the caller's own callbacks.
 class Resource : public Counted {
  public:
-  explicit Resource(Device& device) : device_(device) {}
+  Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment = kStorageAlignment);
 
   Device& device() const noexcept { return device_; }
+  Resource* upstream() const noexcept { return upstream_.get(); }
+  const char* name() const noexcept { return name_.c_str(); }
+  uint64_t alignment() const noexcept { return alignment_; }
 
-  // `bytes` bytes on the device, ordered after the work on `stream`; NULL for zero bytes. `alignment`: a power of two, 0
-  // for the resource's own. Throws OUT_OF_MEMORY or what the upstream refused with.
+  // A block on the device, ordered after the work on `stream`; NULL and SUCCESS for zero bytes.
+  Allocation take(Request request, Stream& stream) noexcept;
+  // Gives back what `take` gave for `request`; the bytes are free for reuse once `stream` has passed.
+  Return give(void* data, Request request, Stream& stream) noexcept;
+
+  // The same for storages and temporaries: throws OUT_OF_MEMORY or what the upstream refused with.
   void* allocate(uint64_t bytes, uint64_t alignment, Stream& stream);
-  // Gives back what `allocate` gave for the same numbers; the bytes are free for reuse once `stream` has passed.
   void deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept;
 
-  virtual const char* name() const noexcept = 0;
   virtual bool supports_streams() const noexcept = 0;
-  // Fills what the resource knows of `info`; sizes and counters, not the identity.
-  virtual void describe(KinaResourceInfo& info) const = 0;
-  virtual Resource* upstream() const noexcept { return nullptr; }
+  // Fills everything of `info` behind struct_size.
+  virtual void describe(KinaResourceInfo& info) const noexcept;
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
-  virtual uint64_t trim(uint64_t keep_bytes) {
-    (void)keep_bytes;
-    return 0;
-  }
+  virtual uint64_t trim(uint64_t keep_bytes) noexcept { return upstream_ ? upstream_->trim(keep_bytes) : 0; }
 
-  uint64_t handle = 0;  // 0: not named yet
+  uint64_t handle = 0;  // the borrowed name, which lives as long as the resource; 0: not named yet
+  std::atomic<int32_t> installations{0};  // as a default, by a push or a capture; guarded by the installation lock
 
  protected:
-  virtual void* do_allocate(uint64_t bytes, uint64_t alignment, Stream& stream) = 0;
-  virtual void do_deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept = 0;
+  ~Resource() override;
+
+  // As `take` and `give`, for more than zero bytes and with the alignment that counts.
+  virtual Allocation do_take(const Request& request, Stream& stream) noexcept = 0;
+  // Calls `count_given` between knowing that the block is live and giving it up.
+  virtual Return do_give(void* data, const Request& request, Stream& stream) noexcept = 0;
+
+  void count_given(const Request& request) noexcept;
+  void count_leaked(uint64_t bytes) noexcept;
+  ResourceCounters& counters() noexcept { return counters_; }
+  const ResourceCounters& counters() const noexcept { return counters_; }
 
  private:
+  Request counted(Request request) const noexcept;
+  void count_taken(const Request& request) noexcept;
+
   Device& device_;
+  Ref<Resource> upstream_;
+  std::string name_;
+  uint64_t alignment_;
+  ResourceCounters counters_;
 };
 
 HandleTable<Resource>& resources();
+
+// One resource in force somewhere: while it is, its counted handle cannot be released.
+class Installation {
+ public:
+  Installation() = default;
+  explicit Installation(Ref<Resource> resource) noexcept;
+  Installation(Installation&& other) noexcept = default;
+  Installation& operator=(Installation&& other) noexcept {
+    std::swap(resource_, other.resource_);
+    return *this;
+  }
+  ~Installation();
+
+  // Installs what `handle` names, atomically against its release; empty when it is not live.
+  static Installation of(uint64_t handle);
+
+  Resource* get() const noexcept { return resource_.get(); }
+  const Ref<Resource>& resource() const noexcept { return resource_; }
+  explicit operator bool() const noexcept { return static_cast<bool>(resource_); }
+
+ private:
+  Ref<Resource> resource_;
+};
+
+// Throws what a request for `bytes` was refused with.
+[[noreturn]] void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const char* name);
+
+// Gives a resource, and what stands upstream of it, borrowed names where they have none.
+void name_resource(Resource& resource);
+
+// Gives a new resource its two names and returns the counted one, which holds the reference.
+uint64_t publish_resource(Ref<Resource> resource);
+
+enum class Release : uint8_t { stale, borrowed, busy, done };
+// Ends a counted name and its reference.
+Release release_resource(uint64_t handle) noexcept;
 
 // The resource in force for a device on this thread: innermost push, else the device's default. Defined by impl/memory.
 Ref<Resource> current_resource(Device& device);

@@ -17,7 +17,7 @@ struct Scope {
   uint64_t handle = 0;
   Device* device = nullptr;  // NULL for phase scopes, which hold for every device
   Ref<Stream> stream;        // what it binds: stream, redirect; for device scopes what was chosen on entry
-  Ref<Resource> resource;    // what resource scopes install
+  Installation resource;     // what resource scopes install
   int32_t phase = 0;
 };
 

@@ -1,28 +1,23 @@
-// Plain host memory.
+// The base resource over a device's own raw memory: every request goes to the device, nothing is kept.
 #pragma once
 
-#include <atomic>
-
-#include "impl/core/resource.h"
+#include "impl/memory/tracked.h"
 
 namespace kina {
 
-// Every block straight from the device's raw allocator; counts what is live.
-class BaseResource final : public Resource {
+class DeviceResource final : public TrackedResource {
  public:
-  explicit BaseResource(Device& device) : Resource(device) {}
-
-  const char* name() const noexcept override { return "host"; }
+  // `word` is its name: "host" for the host's heap.
+  DeviceResource(Device& device, const char* word) : TrackedResource(device, nullptr, word) {}
   bool supports_streams() const noexcept override { return false; }
-  void describe(KinaResourceInfo& info) const override;
-
- protected:
-  void* do_allocate(uint64_t bytes, uint64_t alignment, Stream& stream) override;
-  void do_deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept override;
 
  private:
-  ~BaseResource() override = default;
-  std::atomic<uint64_t> live_bytes_{0}, live_blocks_{0}, peak_bytes_{0}, allocations_{0}, deallocations_{0}, failures_{0};
+  ~DeviceResource() override = default;
+  Allocation obtain(const Request& request, Stream& stream) noexcept override;
+  bool give_back(void* data, const Request& request, Stream& stream) noexcept override;
 };
+
+// The base resource of a device: "host" on the host, "sim" on a simulated one.
+Ref<Resource> make_device_resource(Device& device);
 
 }  // namespace kina

@@ -1,0 +1,281 @@
+// Entry points of the resource chapter.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "impl/api/arguments.h"
+#include "impl/api/boundary.h"
+#include "impl/core/thread.h"
+#include "impl/memory/custom.h"
+#include "impl/memory/defaults.h"
+#include "impl/memory/host.h"
+#include "impl/memory/limit.h"
+#include "impl/memory/logging.h"
+#include "impl/memory/pool.h"
+
+using namespace kina;
+
+namespace {
+
+// An option struct with a reserved field.
+template <class T>
+class ReservedOptions : public Options<T> {
+ public:
+  using Options<T>::Options;
+  void present() {
+    Options<T>::present();
+    this->require_reserved((*this)->reserved);
+  }
+};
+
+// A vtable is no option: it must be there, and so must its two callbacks.
+class Vtable : public Options<KinaResourceVtable> {
+ public:
+  Vtable(const KinaResourceVtable* given, Argument argument) : Options(given, argument, Null::refused) {}
+  void present() {
+    Options::present();
+    require<Message::null_pointer>((*this)->allocate != nullptr, "KINA-RESOURCE-61", {4, "vtable.allocate"}, "vtable.allocate");
+    require<Message::null_pointer>((*this)->deallocate != nullptr, "KINA-RESOURCE-61", {4, "vtable.deallocate"},
+                                   "vtable.deallocate");
+  }
+};
+
+KinaResource publish(Ref<Resource> resource) { return handle_of<KinaResource>(publish_resource(std::move(resource))); }
+
+Ref<Resource> shared(const ResourceArgument& argument) { return Ref<Resource>::share(argument.get()); }
+
+void require_power_of_two(uint64_t alignment, const char* clause, Argument argument) {
+  require<Message::alignment_not_power>(alignment == 0 || std::has_single_bit(alignment), clause, argument, argument.name,
+                                        alignment);
+}
+
+void require_initial(uint64_t initial_bytes, uint64_t maximum_bytes, Argument argument) {
+  require<Message::pool_initial>(maximum_bytes == 0 || initial_bytes <= maximum_bytes, "KINA-RESOURCE-39", argument,
+                                 argument.name, initial_bytes, maximum_bytes);
+}
+
+void require_known_flags(uint32_t flags, uint32_t known, const char* clause, Argument argument) {
+  require<Message::flag_unknown>((flags & ~known) == 0, clause, argument, argument.name, flags & ~known);
+}
+
+void require_known_value(int32_t value, int32_t last, const char* clause, Argument argument) {
+  require<Message::value_unknown>(value >= 0 && value <= last, clause, argument, argument.name, value);
+}
+
+// What both raw block functions ask of alignment and stream.
+void require_block_numbers(uint64_t alignment, const ResourceArgument& resource, const StreamArgument& stream) {
+  require_power_of_two(alignment, "KINA-RESOURCE-18", {4, "alignment"});
+  if (!stream) return;
+  const Device& device = resource->device();
+  const Device& other = stream->device();
+  require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-22", stream.argument(), stream.argument().name,
+                                              other.type(), other.id(), device.type(), device.id());
+}
+
+Stream& place_of(const StreamArgument& stream, const ResourceArgument& resource) {
+  return stream ? *stream : current_stream(resource->device());
+}
+
+// The file that rows go to: stderr, or what `path` names, made if need be. It is emptied once nothing can fail any more.
+Descriptor open_log(const char* path) {
+  if (path == nullptr) return {};
+  const int number = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  require<Message::log_path>(number >= 0, "KINA-RESOURCE-55", {3, "params.path"}, path, errno);
+  return Descriptor(number);
+}
+
+}  // namespace
+
+KinaStatus runtime_resource_host(KinaResource* out) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    dereference(made);
+    *made = publish(make_device_resource(host_device()));
+  });
+}
+
+KinaStatus runtime_resource_cuda(KinaResource* out, int32_t device_id) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    dereference(made);
+    require_device_id(kDLCUDA, device_id, {2, "device_id"});
+    refuse<Message::feature_absent>("KINA-VERSION-5", {}, "cuda");
+  });
+}
+
+KinaStatus runtime_resource_cuda_async(KinaResource* out, int32_t device_id, const KinaCudaAsyncParams* params) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    Options options(params, {3, "params"});
+    dereference(made, options);
+    require_device_id(kDLCUDA, device_id, {2, "device_id"});
+    require_initial(options->initial_bytes, options->maximum_bytes, {3, "params.initial_bytes"});
+    require_known_flags(options->flags, KINA_CUDA_ASYNC_OPPORTUNISTIC, "KINA-VERSION-16", {3, "params.flags"});
+    refuse<Message::feature_absent>("KINA-VERSION-5", {}, "cuda");
+  });
+}
+
+KinaStatus runtime_resource_pool(KinaResource* out, KinaResource upstream, const KinaPoolParams* params) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument source(upstream, {2, "upstream"});
+    ReservedOptions<KinaPoolParams> options(params, {3, "params"});
+    dereference(made, source, options);
+    require_power_of_two(options->alignment, "KINA-RESOURCE-43", {3, "params.alignment"});
+    require_initial(options->initial_bytes, options->maximum_bytes, {3, "params.initial_bytes"});
+    require_known_flags(options->flags, KINA_POOL_OPPORTUNISTIC | KINA_POOL_LAZY, "KINA-RESOURCE-45", {3, "params.flags"});
+    require_known_value(options->growth, KINA_GROWTH_NONE, "KINA-RESOURCE-45", {3, "params.growth"});
+    const bool is_host = source->device().type() == kDLCPU;
+    *made = publish(make_pool(shared(source), plan_of(*options, is_host)));
+  });
+}
+
+KinaStatus runtime_resource_logging(KinaResource* out, KinaResource upstream, const KinaLoggingParams* params) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument source(upstream, {2, "upstream"});
+    ReservedOptions<KinaLoggingParams> options(params, {3, "params"});
+    dereference(made, source, options);
+    require<Message::log_two_targets>(options->path == nullptr || options->callback == nullptr, "KINA-RESOURCE-55",
+                                      {3, "params.callback"});
+    require<Message::log_ring>(options->ring_rows <= ~uint64_t{0} / sizeof(KinaLogRow), "KINA-STATUS-25",
+                               {3, "params.ring_rows"}, options->ring_rows);
+    Descriptor file = open_log(options->path);
+    require_known_flags(options->flags, KINA_LOGGING_FRAMES, "KINA-RESOURCE-59", {3, "params.flags"});
+    require_known_value(options->format, KINA_LOG_FORMAT_JSON_LINES, "KINA-RESOURCE-59", {3, "params.format"});
+    const int number = file.number();
+    *made = publish(make_counted<LoggingResource>(shared(source), *options, std::move(file)));
+    // Only a regular file can be emptied, and only such a one needs to be.
+    if (options->path != nullptr) (void)!ftruncate(number, 0);
+  });
+}
+
+KinaStatus runtime_resource_limit(KinaResource* out, KinaResource upstream, uint64_t maximum_bytes) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument source(upstream, {2, "upstream"});
+    dereference(made, source);
+    require<Message::limit_of_zero>(maximum_bytes != 0, "KINA-RESOURCE-49", {3, "maximum_bytes"}, "maximum_bytes");
+    *made = publish(make_counted<LimitResource>(shared(source), maximum_bytes));
+  });
+}
+
+KinaStatus runtime_resource_custom(KinaResource* out, int32_t device_type, int32_t device_id, const KinaResourceVtable* vtable,
+                                   void* context) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    Vtable callbacks(vtable, {4, "vtable"});
+    dereference(made, callbacks);
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    const Ref<CustomResource> resource = make_counted<CustomResource>(device, *callbacks, context);
+    *made = publish(resource);
+    resource->adopt_context();
+  });
+}
+
+KinaStatus runtime_resource_release(KinaResource resource) {
+  return boundary(__func__, [&] {
+    ResourceArgument ended(resource, {1, "resource"});
+    dereference(ended);
+    const Release answer = release_resource(value_of(resource));
+    require<Message::resource_borrowed>(answer != Release::borrowed, "KINA-RESOURCE-3", ended.argument(), "resource");
+    require<Message::resource_installed>(answer != Release::busy, "KINA-RESOURCE-4", ended.argument(), ended->name());
+    require<Message::stale_handle>(answer != Release::stale, "KINA-STATUS-26", ended.argument(), "resource",
+                                   word_of(Kind::resource));
+  });
+}
+
+KinaStatus runtime_resource_info(KinaResourceInfo* out, KinaResource resource) {
+  return boundary(__func__, [&] {
+    OutputStruct report(out, {1, "out"});
+    ResourceArgument asked(resource, {2, "resource"});
+    dereference(report, asked);
+    KinaResourceInfo info{};
+    asked->describe(info);
+    report.publish(info);
+  });
+}
+
+KinaStatus runtime_resource_trim(uint64_t* released_bytes, KinaResource resource, uint64_t keep_bytes) {
+  return boundary(__func__, [&] {
+    ResourceArgument trimmed(resource, {2, "resource"});
+    dereference(trimmed);
+    const uint64_t released = trimmed->trim(keep_bytes);
+    if (released_bytes != nullptr) *released_bytes = released;
+  });
+}
+
+KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_type, int32_t device_id, KinaResource resource) {
+  return boundary(__func__, [&] {
+    ResourceArgument chosen(resource, {4, "resource"}, Null::allowed);
+    dereference(chosen);
+    require_device_id(device_type, device_id, {3, "device_id"});
+    if (chosen) {
+      const Device& place = chosen->device();
+      require<Message::resource_elsewhere>(place.type() == device_type && place.id() == device_id, "KINA-RESOURCE-15",
+                                           {4, "resource"}, "resource", place.type(), place.id(), device_type, device_id);
+    }
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    Installation installed = Installation::of(value_of(resource));
+    require<Message::stale_handle>(resource == nullptr || installed, "KINA-STATUS-26", {4, "resource"}, "resource",
+                                   word_of(Kind::resource));
+    if (previous == nullptr) return replace_default(device, std::move(installed));
+    *previous = handle_of<KinaResource>(exchange_default(device, std::move(installed)));
+  });
+}
+
+KinaStatus runtime_resource_push(KinaScope* out, KinaResource resource) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument pushed(resource, {2, "resource"});
+    dereference(made, pushed);
+    Scope scope{};
+    scope.kind = ScopeKind::resource;
+    scope.device = &pushed->device();
+    scope.resource = Installation::of(value_of(resource));
+    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {2, "resource"}, "resource", word_of(Kind::resource));
+    *made = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope)));
+  });
+}
+
+KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int32_t device_id) {
+  return boundary(__func__, [&] {
+    Pointer found(out, {1, "out"});
+    dereference(found);
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    *found = handle_of<KinaResource>(current_resource(device)->handle);
+  });
+}
+
+KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment, KinaStream stream) {
+  return boundary(__func__, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument source(resource, {2, "resource"});
+    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
+    dereference(made, source, ordered);
+    require_block_numbers(alignment, source, ordered);
+    const uint64_t counted = std::max(alignment, source->alignment());
+    require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes", bytes,
+                                     counted);
+    const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place_of(ordered, source));
+    if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
+    *made = block.data;
+  });
+}
+
+KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment, KinaStream stream) {
+  return boundary(__func__, [&] {
+    ResourceArgument source(resource, {1, "resource"});
+    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
+    require<Message::null_pointer>(data != nullptr || bytes == 0, "KINA-STATUS-23", {2, "data"}, "data");
+    dereference(source, ordered);
+    require_block_numbers(alignment, source, ordered);
+    const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place_of(ordered, source));
+    require<Message::block_unknown>(answer != Return::unknown, "KINA-RESOURCE-25", {2, "data"}, "data", source->name());
+    require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes, alignment);
+  });
+}

@@ -1,0 +1,165 @@
+// Names, counters and the common half of every resource.
+#include "impl/core/resource.h"
+
+#include <algorithm>
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// Guards every `installations` against the release of the handle. Nothing is called under it.
+std::mutex& installation_mutex() noexcept {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+void raise_to(std::atomic<uint64_t>& peak, uint64_t value) noexcept {
+  uint64_t seen = peak.load(kRelaxed);
+  while (seen < value && !peak.compare_exchange_weak(seen, value, kRelaxed)) {
+  }
+}
+
+}  // namespace
+
+void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const char* name) {
+  if (status == KINA_ERROR_OUT_OF_MEMORY) refuse_out_of_memory(bytes);
+  if (status == KINA_ERROR_DEVICE_LOST) refuse<Message::resource_device_lost>(clause, {}, name);
+  refuse<Message::resource_device>(clause, {}, name);
+}
+
+Resource::Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment)
+    : device_(device), upstream_(std::move(upstream)), name_(std::move(name)), alignment_(alignment) {}
+
+Resource::~Resource() {
+  if (handle != 0) resources().remove(handle);
+}
+
+Request Resource::counted(Request request) const noexcept {
+  request.alignment = std::max(request.alignment, alignment_);
+  return request;
+}
+
+Allocation Resource::take(Request request, Stream& stream) noexcept {
+  if (request.bytes == 0) return {};
+  const Request wanted = counted(request);
+  const Allocation made = do_take(wanted, stream);
+  if (made.status != KINA_SUCCESS) {
+    counters_.failures.fetch_add(1, kRelaxed);
+    return made;
+  }
+  count_taken(wanted);
+  if (wanted.use == BlockUse::raw) retain();
+  return made;
+}
+
+Return Resource::give(void* data, Request request, Stream& stream) noexcept {
+  if (data == nullptr && request.bytes == 0) return Return::done;
+  const Return answer = do_give(data, counted(request), stream);
+  if (answer == Return::done && request.use == BlockUse::raw) release();
+  return answer;
+}
+
+void* Resource::allocate(uint64_t bytes, uint64_t alignment, Stream& stream) {
+  const Allocation made = take({bytes, alignment, BlockUse::internal}, stream);
+  if (made.status != KINA_SUCCESS) [[unlikely]]
+    refuse_allocation("KINA-RESOURCE-63", made.status, bytes, name());
+  return made.data;
+}
+
+void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept {
+  if (data != nullptr) give(data, {bytes, alignment, BlockUse::internal}, stream);
+}
+
+void Resource::count_taken(const Request& request) noexcept {
+  const uint64_t live = counters_.live_bytes.fetch_add(request.bytes, kRelaxed) + request.bytes;
+  raise_to(counters_.peak_bytes, live);
+  counters_.live_blocks.fetch_add(1, kRelaxed);
+  counters_.allocations.fetch_add(1, kRelaxed);
+}
+
+void Resource::count_given(const Request& request) noexcept {
+  counters_.live_bytes.fetch_sub(request.bytes, kRelaxed);
+  counters_.live_blocks.fetch_sub(1, kRelaxed);
+  counters_.deallocations.fetch_add(1, kRelaxed);
+}
+
+void Resource::count_leaked(uint64_t bytes) noexcept {
+  counters_.leaked_bytes.fetch_add(bytes, kRelaxed);
+  counters_.leaked_blocks.fetch_add(1, kRelaxed);
+}
+
+void Resource::describe(KinaResourceInfo& info) const noexcept {
+  info.device_type = device_.type();
+  info.device_id = device_.id();
+  info.supports_streams = supports_streams() ? 1 : 0;
+  info.upstream = upstream_ ? handle_of<KinaResource>(upstream_->handle) : nullptr;
+  info.name = name();
+  info.alignment = alignment_;
+  info.live_bytes = counters_.live_bytes.load(kRelaxed);
+  info.peak_bytes = counters_.peak_bytes.load(kRelaxed);
+  info.live_blocks = counters_.live_blocks.load(kRelaxed);
+  info.leaked_bytes = counters_.leaked_bytes.load(kRelaxed);
+  info.leaked_blocks = counters_.leaked_blocks.load(kRelaxed);
+  info.reserved_bytes = info.live_bytes + info.leaked_bytes;
+  info.allocations = counters_.allocations.load(kRelaxed);
+  info.deallocations = counters_.deallocations.load(kRelaxed);
+  info.failures = counters_.failures.load(kRelaxed);
+  info.upstream_calls = counters_.upstream_calls.load(kRelaxed);
+  info.cache_hits = counters_.cache_hits.load(kRelaxed);
+}
+
+HandleTable<Resource>& resources() {
+  static auto& table = *new HandleTable<Resource>(Kind::resource);
+  return table;
+}
+
+Installation::Installation(Ref<Resource> resource) noexcept : resource_(std::move(resource)) {
+  if (!resource_) return;
+  const std::lock_guard lock(installation_mutex());
+  resource_->installations.fetch_add(1, kRelaxed);
+}
+
+Installation Installation::of(uint64_t handle) {
+  Installation made;
+  const std::lock_guard lock(installation_mutex());
+  made.resource_ = resources().acquire(handle);
+  if (made.resource_) made.resource_->installations.fetch_add(1, kRelaxed);
+  return made;
+}
+
+Installation::~Installation() {
+  if (!resource_) return;
+  const std::lock_guard lock(installation_mutex());
+  resource_->installations.fetch_sub(1, kRelaxed);
+}
+
+void name_resource(Resource& resource) {
+  for (Resource* each = &resource; each != nullptr && each->handle == 0; each = each->upstream())
+    each->handle = resources().insert(each);
+}
+
+uint64_t publish_resource(Ref<Resource> resource) {
+  name_resource(*resource);
+  const uint64_t counted = resources().insert(resource.get());
+  resource.detach();  // the counted name's reference
+  return counted;
+}
+
+Release release_resource(uint64_t handle) noexcept {
+  Ref<Resource> resource;
+  {
+    const std::lock_guard lock(installation_mutex());
+    resource = resources().acquire(handle);
+    if (!resource) return Release::stale;
+    if (resource->handle == handle) return Release::borrowed;
+    if (resource->installations.load(kRelaxed) != 0) return Release::busy;
+    if (!resources().remove(handle)) return Release::stale;
+  }
+  resource->release();  // the counted name's reference; `resource` is the last one if nothing else needs it
+  return Release::done;
+}
+
+}  // namespace kina

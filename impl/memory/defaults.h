@@ -1,0 +1,17 @@
+// The resource in force where nothing is pushed.
+#pragma once
+
+#include "impl/core/resource.h"
+
+namespace kina {
+
+// The default of a device: what was installed, else the built-in one, made at the first need.
+Ref<Resource> default_resource(Device& device);
+
+// Installs `resource`, or with an empty one the built-in default.
+void replace_default(Device& device, Installation resource);
+
+// The same, and returns the borrowed handle of what was the default before.
+uint64_t exchange_default(Device& device, Installation resource);
+
+}  // namespace kina

@@ -1,0 +1,64 @@
+// Which requests become rows, and when.
+#include "impl/memory/logging.h"
+
+#include "impl/core/stream.h"
+
+namespace kina {
+
+LoggingResource::LoggingResource(Ref<Resource> upstream, const KinaLoggingParams& params, Descriptor file)
+    : AdaptorResource("logging", std::move(upstream)) {
+  const bool has_frames = (params.flags & KINA_LOGGING_FRAMES) != 0;
+  drain_ = make_counted<RowDrain>(params.ring_rows == 0 ? 65536 : params.ring_rows, has_frames, name());
+  RowTarget& target = drain_->target();
+  target.callback = params.callback;
+  target.context = params.context;
+  if (params.callback == nullptr) target.file.emplace(std::move(file), params.format, name(), has_frames);
+  if (target.file) remember_at_exit(drain_.get());
+  const bool is_started = drain_->start();
+  if (!is_started) forget_at_exit(drain_.get());
+  require<Message::out_of_threads>(is_started, "KINA-STATUS-44", {});
+}
+
+LoggingResource::~LoggingResource() {
+  forget_at_exit(drain_.get());
+  drain_->stop();
+}
+
+Allocation LoggingResource::obtain(const Request& request, Stream& stream) noexcept {
+  const Allocation made = AdaptorResource::obtain(request, stream);
+  report(KINA_LOG_EVENT_ALLOCATE, made.status, made.data, request, stream);
+  return made;
+}
+
+// The row comes first: as soon as the upstream has the block, another thread may be given it and log that.
+bool LoggingResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
+  report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
+  return AdaptorResource::give_back(data, request, stream);
+}
+
+Return LoggingResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
+  const Return answer = AdaptorResource::do_give(data, request, stream);
+  if (answer != Return::done) report(KINA_LOG_EVENT_DEALLOCATE, KINA_ERROR_INVALID_ARGUMENT, data, request, stream);
+  return answer;
+}
+
+void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
+                             const Stream& stream) noexcept {
+  Row row{};
+  row.event = event;
+  row.status = status;
+  row.data = data;
+  row.bytes = request.bytes;
+  row.alignment = request.alignment;
+  row.stream = handle_of<KinaStream>(stream.handle);
+  row.resource = handle;
+  drain_->push(row);
+}
+
+void LoggingResource::describe(KinaResourceInfo& info) const noexcept {
+  TrackedResource::describe(info);
+  info.metadata_bytes += drain_->bytes();
+  info.dropped_rows = drain_->dropped_rows();
+}
+
+}  // namespace kina

@@ -1,0 +1,229 @@
+// When the pool grows, waits, reclaims and gives back. Nothing upstream is called under the lock: it may be a callback.
+#include "impl/memory/pool.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kGibibyte = uint64_t{1} << 30;
+constexpr uint64_t kFirstSpan = 2 * kMebibyte;
+constexpr uint64_t kFixedStep = 32 * kMebibyte;
+
+// Pools with a threshold, to be found at a synchronise.
+struct Thresholds {
+  std::mutex mutex;
+  std::vector<PoolResource*> pools;
+};
+Thresholds& thresholds() noexcept {
+  static auto& all = *new Thresholds;
+  return all;
+}
+
+}  // namespace
+
+PoolPlan plan_of(const KinaPoolParams& params, bool is_host) {
+  PoolPlan plan{};
+  plan.growth = params.growth;
+  plan.initial_bytes = params.initial_bytes;
+  plan.maximum_bytes = params.maximum_bytes;
+  plan.is_lazy = (params.flags & KINA_POOL_LAZY) != 0 || (is_host && params.initial_bytes == 0);
+  if (plan.initial_bytes == 0 && (!is_host || plan.growth == KINA_GROWTH_NONE))
+    plan.initial_bytes = plan.maximum_bytes == 0 ? kGibibyte : std::min(kGibibyte, plan.maximum_bytes);
+  plan.growth_bytes = params.growth_bytes == 0 ? kFixedStep : params.growth_bytes;
+  plan.alignment = std::max(params.alignment, kStorageAlignment);
+  plan.threshold_bytes = params.release_threshold_bytes;
+  return plan;
+}
+
+PoolResource::PoolResource(Ref<Resource> upstream, const PoolPlan& plan)
+    : Resource(upstream->device(), upstream, std::string("pool(") + upstream->name() + ")",
+               std::max(plan.alignment, upstream->alignment())),
+      plan_(plan),
+      arena_(alignment()),
+      initial_bytes_(plan.initial_bytes) {
+  if (plan_.threshold_bytes == 0) return;
+  Thresholds& all = thresholds();
+  const std::lock_guard lock(all.mutex);
+  all.pools.push_back(this);
+}
+
+PoolResource::~PoolResource() {
+  if (plan_.threshold_bytes != 0) {
+    Thresholds& all = thresholds();
+    const std::lock_guard lock(all.mutex);
+    all.pools.erase(std::find(all.pools.begin(), all.pools.end(), this));
+  }
+  Lock lock(mutex_);
+  shed(0, device().main(), lock);
+}
+
+KinaStatus PoolResource::start(Stream& stream) noexcept {
+  if (plan_.is_lazy) return KINA_SUCCESS;
+  Lock lock(mutex_);
+  return initial_bytes_ == 0 ? KINA_SUCCESS : grow(initial_bytes_, alignment(), stream, lock);
+}
+
+Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
+  Lock lock(mutex_);
+  const uint64_t needed = arena_.needed(request);
+  bool is_hit = true;
+  bool is_last_try = needed == 0;
+  bool has_grown = false;
+  while (true) {
+    if (void* data = arena_.take(request)) {
+      counters().cache_hits.fetch_add(is_hit ? 1 : 0, std::memory_order_relaxed);
+      return {data, KINA_SUCCESS};
+    }
+    is_hit = false;
+    const Step step = has_grown ? Step{Step::Kind::refuse} : next_step(needed, is_last_try);
+    KinaStatus status = KINA_ERROR_OUT_OF_MEMORY;
+    if (step.kind == Step::Kind::refuse) return {nullptr, status};
+    if (step.kind == Step::Kind::wait) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (step.kind == Step::Kind::grow) {
+      status = grow(step.bytes, request.alignment, stream, lock);
+      has_grown = status == KINA_SUCCESS && step.bytes >= needed;
+      if (status == KINA_SUCCESS) continue;
+      if (status != KINA_ERROR_OUT_OF_MEMORY || is_last_try) return {nullptr, status};
+    }
+    shed(0, stream, lock);
+    is_last_try = true;
+  }
+}
+
+PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) const noexcept {
+  if (needed == 0) return {Step::Kind::refuse};
+  const bool is_fixed_size = plan_.growth == KINA_GROWTH_NONE;
+  if (initial_bytes_ != 0 && (is_fixed_size || !is_last_try)) return {Step::Kind::grow, initial_bytes_};
+  const uint64_t wanted = is_fixed_size ? 0 : std::min(is_last_try ? needed : preferred_bytes(needed), room());
+  if (wanted >= needed) return {Step::Kind::grow, wanted};
+  if (may_wait()) return {Step::Kind::wait};
+  return {is_fixed_size || is_last_try ? Step::Kind::refuse : Step::Kind::reclaim};
+}
+
+uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
+  if (plan_.growth == KINA_GROWTH_GEOMETRIC) return std::max(needed, std::clamp(reserved_bytes_, kFirstSpan, kGibibyte));
+  const uint64_t steps = needed / plan_.growth_bytes + (needed % plan_.growth_bytes != 0 ? 1 : 0);
+  uint64_t bytes = 0;
+  return __builtin_mul_overflow(steps, plan_.growth_bytes, &bytes) ? needed : bytes;
+}
+
+uint64_t PoolResource::room() const noexcept {
+  return plan_.maximum_bytes == 0 ? ~uint64_t{0} - reserved_bytes_ : plan_.maximum_bytes - reserved_bytes_;
+}
+
+// A thread inside an upstream callback of this very pool must not wait: what it would wait for may wait for it.
+bool PoolResource::may_wait() const noexcept {
+  const std::thread::id here = std::this_thread::get_id();
+  for (const Visit* visit = visits_; visit != nullptr; visit = visit->next)
+    if (visit->thread == here) return false;
+  return visits_ != nullptr;
+}
+
+KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept {
+  Visit visit{std::this_thread::get_id(), visits_};
+  visits_ = &visit;
+  reserved_bytes_ += bytes;
+  const uint64_t initial_bytes = std::exchange(initial_bytes_, 0);
+  const Request request{bytes, std::max(alignment, arena_.granule()), BlockUse::internal};
+  counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+  lock.unlock();
+  Allocation made = upstream()->take(request, stream);
+  lock.lock();
+  if (made.status == KINA_SUCCESS && !arena_.add({made.data, bytes, request.alignment})) {
+    counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+    lock.unlock();
+    upstream()->give(made.data, request, stream);
+    lock.lock();
+    made.status = KINA_ERROR_OUT_OF_MEMORY;
+  }
+  if (made.status != KINA_SUCCESS) {
+    reserved_bytes_ -= bytes;
+    initial_bytes_ = initial_bytes;
+  }
+  leave(visit);
+  return made.status;
+}
+
+uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept {
+  Visit visit{std::this_thread::get_id(), visits_};
+  visits_ = &visit;
+  uint64_t total = 0;
+  ArenaSpan span;
+  while (arena_.remove_free_span(keep_bytes, span)) {
+    counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+    lock.unlock();
+    upstream()->give(span.base, {span.bytes, span.alignment, BlockUse::internal}, stream);
+    lock.lock();
+    reserved_bytes_ -= span.bytes;
+    total += span.bytes;
+  }
+  if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
+  leave(visit);
+  return total;
+}
+
+void PoolResource::leave(Visit& visit) noexcept {
+  Visit** at = &visits_;
+  while (*at != &visit) at = &(*at)->next;
+  *at = visit.next;
+  changed_.notify_all();
+}
+
+Return PoolResource::do_give(void* data, const Request& request, Stream&) noexcept {
+  const Lock lock(mutex_);
+  const Return answer = arena_.give(data, request);
+  if (answer != Return::done) return answer;
+  count_given(request);
+  changed_.notify_all();
+  return Return::done;
+}
+
+uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
+  Lock lock(mutex_);
+  return shed(keep_bytes, device().main(), lock);
+}
+
+void PoolResource::describe(KinaResourceInfo& info) const noexcept {
+  Resource::describe(info);
+  const Lock lock(mutex_);
+  info.maximum_bytes = plan_.maximum_bytes;
+  info.reserved_bytes = reserved_bytes_;
+  info.metadata_bytes = sizeof(*this) - sizeof(arena_) + arena_.metadata_bytes();
+}
+
+Ref<Resource> make_pool(Ref<Resource> upstream, const PoolPlan& plan) {
+  Ref<PoolResource> pool = make_counted<PoolResource>(std::move(upstream), plan);
+  const KinaStatus status = pool->start(current_stream(pool->device()));
+  if (status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, pool->upstream()->name());
+  return pool;
+}
+
+void shed_after_synchronise(Device& device) noexcept {
+  Thresholds& all = thresholds();
+  for (size_t index = 0;; ++index) {
+    Ref<PoolResource> pool;
+    {
+      const std::lock_guard lock(all.mutex);
+      while (index < all.pools.size() && &all.pools[index]->device() != &device) ++index;
+      if (index >= all.pools.size()) return;
+      pool = Ref<PoolResource>::try_share(all.pools[index]);
+    }
+    if (pool) pool->shed_above_threshold();
+  }
+}
+
+void PoolResource::shed_above_threshold() noexcept {
+  Lock lock(mutex_);
+  shed(plan_.threshold_bytes, device().main(), lock);
+}
+
+}  // namespace kina

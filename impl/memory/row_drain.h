@@ -1,0 +1,73 @@
+// The ring of rows that calling threads fill and one thread of its own empties.
+#pragma once
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "impl/core/counted.h"
+#include "impl/memory/rows.h"
+
+namespace kina {
+
+// Where the rows go: a callback, or a file.
+struct RowTarget {
+  KinaLogRowCallback callback = nullptr;
+  void* context = nullptr;
+  std::optional<RowFile> file;  // when there is no callback
+};
+
+class RowDrain final : public Counted {
+ public:
+  // Throws OUT_OF_MEMORY where the ring cannot be had.
+  RowDrain(uint64_t capacity, bool has_frames, const char* resource_name);
+
+  RowTarget& target() noexcept { return target_; }
+  // Starts the thread; false where there is none to be had.
+  bool start() noexcept;
+  // Delivers what waits and ends the thread. No row is delivered after it returns.
+  void stop() noexcept;
+
+  // Numbers the row and enters it, or counts it as dropped when the ring is full.
+  void push(Row row) noexcept;
+  uint64_t dropped_rows() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  uint64_t bytes() const noexcept;
+
+  // Waits a moment for waiting rows to be written: the process is about to exit.
+  void settle() noexcept;
+
+ private:
+  ~RowDrain() override = default;
+  static void* run(void* drain) noexcept;
+  void empty() noexcept;
+  void deliver(uint64_t first, uint64_t last) noexcept;
+  void call_back(const Row& row, const uint64_t* frames) noexcept;
+  bool is_in_other_process() const noexcept;
+
+  const uint64_t capacity_;
+  const std::string resource_name_;
+  const std::unique_ptr<Row[]> rows_;
+  const std::unique_ptr<uint64_t[]> frames_;  // kFrames for each row, or none
+  const uint64_t process_;
+  RowTarget target_;
+  pthread_t thread_{};
+
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  std::condition_variable emptied_;
+  uint64_t order_ = 0;
+  uint64_t written_ = 0;
+  uint64_t read_ = 0;        // rows below are delivered
+  bool is_stopping_ = false;
+  bool is_asleep_ = false;   // nobody looks at the ring until `filled_` is signalled
+  std::atomic<uint64_t> dropped_{0};
+};
+
+// Drains whose rows go to a file: they are settled when the process exits.
+void remember_at_exit(RowDrain* drain);
+void forget_at_exit(RowDrain* drain) noexcept;
+
+}  // namespace kina

@@ -1,0 +1,86 @@
+// Which blocks are live, and the deallocations that are refused because of it.
+#include "impl/memory/tracked.h"
+
+#include <string>
+
+namespace kina {
+
+BlockTable::Shard& BlockTable::shard_of(const void* data) noexcept {
+  const auto address = reinterpret_cast<uint64_t>(data);
+  return shards_[((address >> 8) * 0x9E3779B97F4A7C15U) >> 60];
+}
+
+BlockTable::Entered BlockTable::enter(const void* data, const Request& request) noexcept {
+  Shard& shard = shard_of(data);
+  const std::lock_guard lock(shard.mutex);
+  if (!shard.blocks.reserve_one()) return Entered::out_of_memory;
+  return shard.blocks.insert(reinterpret_cast<uint64_t>(data), request) ? Entered::done : Entered::known;
+}
+
+Return BlockTable::leave(const void* data, const Request& request) noexcept {
+  Shard& shard = shard_of(data);
+  const std::lock_guard lock(shard.mutex);
+  const Request* live = shard.blocks.find(reinterpret_cast<uint64_t>(data));
+  if (live == nullptr || live->use != request.use) return Return::unknown;
+  if (*live != request) return Return::different;
+  shard.blocks.remove(live);
+  return Return::done;
+}
+
+bool BlockTable::is_live(const void* data) noexcept {
+  Shard& shard = shard_of(data);
+  const std::lock_guard lock(shard.mutex);
+  return shard.blocks.find(reinterpret_cast<uint64_t>(data)) != nullptr;
+}
+
+uint64_t BlockTable::bytes() const noexcept {
+  uint64_t total = 0;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    total += shard.blocks.bytes();
+  }
+  return total;
+}
+
+Allocation TrackedResource::do_take(const Request& request, Stream& stream) noexcept {
+  const Allocation made = obtain(request, stream);
+  if (made.status != KINA_SUCCESS) return made;
+  switch (blocks_.enter(made.data, request)) {
+    case BlockTable::Entered::done:
+      return made;
+    case BlockTable::Entered::known:  // the source gave a block out twice; giving it back would end the live one
+      return {nullptr, KINA_ERROR_DEVICE};
+    case BlockTable::Entered::out_of_memory:
+      break;
+  }
+  if (!give_back(made.data, request, stream)) count_leaked(request.bytes);
+  return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+}
+
+Return TrackedResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
+  const Return answer = blocks_.leave(data, request);
+  if (answer != Return::done) return answer;
+  count_given(request);
+  if (!give_back(data, request, stream)) count_leaked(request.bytes);
+  return Return::done;
+}
+
+void TrackedResource::describe(KinaResourceInfo& info) const noexcept {
+  Resource::describe(info);
+  info.metadata_bytes = sizeof(*this) + blocks_.bytes();
+}
+
+AdaptorResource::AdaptorResource(const char* word, Ref<Resource> upstream)
+    : TrackedResource(upstream->device(), upstream, std::string(word) + "(" + upstream->name() + ")", upstream->alignment()) {}
+
+Allocation AdaptorResource::obtain(const Request& request, Stream& stream) noexcept {
+  counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+  return upstream()->take({request.bytes, request.alignment, BlockUse::internal}, stream);
+}
+
+bool AdaptorResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
+  counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+  return upstream()->give(data, {request.bytes, request.alignment, BlockUse::internal}, stream) == Return::done;
+}
+
+}  // namespace kina

@@ -1,0 +1,64 @@
+// A resource that remembers its live blocks beside them, so that a wrong deallocation is refused and not carried out.
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include "impl/core/resource.h"
+#include "impl/memory/address_table.h"
+
+namespace kina {
+
+// Live blocks by address, in shards so that threads seldom meet.
+class BlockTable {
+ public:
+  enum class Entered : uint8_t { done, known, out_of_memory };
+
+  Entered enter(const void* data, const Request& request) noexcept;
+  // Of several callers with one block exactly one gets `done`.
+  Return leave(const void* data, const Request& request) noexcept;
+  bool is_live(const void* data) noexcept;
+  uint64_t bytes() const noexcept;
+
+ private:
+  struct alignas(64) Shard {
+    mutable std::mutex mutex;
+    AddressTable<Request> blocks;
+  };
+  Shard& shard_of(const void* data) noexcept;
+
+  std::array<Shard, 16> shards_;
+};
+
+// Base of host, custom, logging and limit: one block of the upstream, driver or callback for each block given out.
+class TrackedResource : public Resource {
+ public:
+  using Resource::Resource;
+  void describe(KinaResourceInfo& info) const noexcept override;
+
+ protected:
+  Allocation do_take(const Request& request, Stream& stream) noexcept override;
+  Return do_give(void* data, const Request& request, Stream& stream) noexcept override;
+
+  virtual Allocation obtain(const Request& request, Stream& stream) noexcept = 0;
+  // False when the block could not be given back and counts as leaked.
+  virtual bool give_back(void* data, const Request& request, Stream& stream) noexcept = 0;
+
+  bool is_live(const void* data) noexcept { return blocks_.is_live(data); }
+
+ private:
+  BlockTable blocks_;
+};
+
+// Base of adaptors that pass blocks through.
+class AdaptorResource : public TrackedResource {
+ public:
+  AdaptorResource(const char* word, Ref<Resource> upstream);
+  bool supports_streams() const noexcept override { return upstream()->supports_streams(); }
+
+ protected:
+  Allocation obtain(const Request& request, Stream& stream) noexcept override;
+  bool give_back(void* data, const Request& request, Stream& stream) noexcept override;
+};
+
+}  // namespace kina
