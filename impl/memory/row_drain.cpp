@@ -83,7 +83,7 @@ uint64_t* new_frames(uint64_t capacity, bool has_frames) {
 RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name)
     : capacity_(capacity),
       resource_name_(resource_name),
-      rows_(new Row[capacity]),
+      rows_(new LogRow[capacity]),
       frames_(new_frames(capacity, has_frames)),
       process_(this_process()) {}
 
@@ -118,7 +118,7 @@ void RowDrain::stop() noexcept {
   pthread_join(thread_, nullptr);
 }
 
-void RowDrain::push(Row row) noexcept {
+void RowDrain::push(LogRow row) noexcept {
   Frames frames;
   if (frames_) _Unwind_Backtrace(&add_frame, &frames);
   row.frame_count = frames.count;
@@ -187,7 +187,7 @@ void RowDrain::deliver(uint64_t first, uint64_t last) noexcept {
   if (target_.file) target_.file->flush();
 }
 
-void RowDrain::call_back(const Row& row, const uint64_t* frames) noexcept {
+void RowDrain::call_back(const LogRow& row, const uint64_t* frames) noexcept {
   KinaLogRow seen{};
   seen.struct_size = sizeof(seen);
   seen.event = row.event;
@@ -213,7 +213,7 @@ void RowDrain::settle() noexcept {
 }
 
 uint64_t RowDrain::bytes() const noexcept {
-  return sizeof(*this) + capacity_ * (sizeof(Row) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
+  return sizeof(*this) + capacity_ * (sizeof(LogRow) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
 }
 
 void remember_at_exit(RowDrain* drain) {

@@ -32,7 +32,7 @@ class RowDrain final : public Counted {
   void stop() noexcept;
 
   // Numbers the row and enters it, or counts it as dropped when the ring is full.
-  void push(Row row) noexcept;
+  void push(LogRow row) noexcept;
   uint64_t dropped_rows() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t bytes() const noexcept;
 
@@ -44,12 +44,12 @@ class RowDrain final : public Counted {
   static void* run(void* drain) noexcept;
   void empty() noexcept;
   void deliver(uint64_t first, uint64_t last) noexcept;
-  void call_back(const Row& row, const uint64_t* frames) noexcept;
+  void call_back(const LogRow& row, const uint64_t* frames) noexcept;
   bool is_in_other_process() const noexcept;
 
   const uint64_t capacity_;
   const std::string resource_name_;
-  const std::unique_ptr<Row[]> rows_;
+  const std::unique_ptr<LogRow[]> rows_;
   const std::unique_ptr<uint64_t[]> frames_;  // kFrames for each row, or none
   const uint64_t process_;
   RowTarget target_;

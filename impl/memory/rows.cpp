@@ -61,7 +61,7 @@ RowFile::RowFile(Descriptor descriptor, KinaLogFormat format, const char* resour
 
 RowFile::~RowFile() { flush(); }
 
-void RowFile::write(const Row& row, const uint64_t* frames) noexcept {
+void RowFile::write(const LogRow& row, const uint64_t* frames) noexcept {
   const StatusRow* status = find_status(row.status);
   append_format(is_json_ ? kJson : kText, row.order, row.time_nanoseconds, row.thread, word_of_event(row.event),
                 status == nullptr ? "UNKNOWN" : status->name, row.bytes, row.alignment, number_of(row.data),

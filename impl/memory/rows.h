@@ -13,7 +13,7 @@ namespace kina {
 inline constexpr uint32_t kFrames = 16;
 
 // One request as the calling thread saw it. Without initialisers: a ring of many rows costs no memory until it is used.
-struct Row {
+struct LogRow {
   uint64_t order, time_nanoseconds, thread, bytes, alignment, resource;
   void* data;
   KinaStream stream;
@@ -45,7 +45,7 @@ class RowFile {
   RowFile& operator=(const RowFile&) = delete;
   ~RowFile();
 
-  void write(const Row& row, const uint64_t* frames) noexcept;
+  void write(const LogRow& row, const uint64_t* frames) noexcept;
   void flush() noexcept;
 
  private:
