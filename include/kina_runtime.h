@@ -1249,9 +1249,9 @@ KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource ups
 /**
  * Makes a resource that passes everything to `upstream` as long as its live bytes stay at or below `maximum_bytes`.
  *
- * Bytes count as requested; the bound is exact under any races of threads [KINA-RESOURCE-48].
+ * Bytes count as requested; the bound is exact under any races of threads, and 0 refuses all but zero bytes [KINA-RESOURCE-48, KINA-RESOURCE-49].
  *
- * INVALID_ARGUMENT  `out` or `upstream` is NULL, or `maximum_bytes` is 0 [KINA-RESOURCE-49]
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL
  * INVALID_HANDLE    `upstream` is not live
  * OUT_OF_MEMORY     no handle or no host memory for its tables
  *
@@ -1259,7 +1259,7 @@ KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource ups
  * feature: core
  * null: none
  * owner: out produce, upstream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-49; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
  * stream: host
  * alloc: handle, host
  * thread: any

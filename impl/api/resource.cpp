@@ -159,7 +159,6 @@ KinaStatus runtime_resource_limit(KinaResource* out, KinaResource upstream, uint
     Pointer made(out, {1, "out"});
     ResourceArgument source(upstream, {2, "upstream"});
     dereference(made, source);
-    require<Message::limit_of_zero>(maximum_bytes != 0, "KINA-RESOURCE-49", {3, "maximum_bytes"}, "maximum_bytes");
     *made = publish(make_counted<LimitResource>(shared(source), maximum_bytes));
   });
 }
