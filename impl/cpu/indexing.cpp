@@ -33,7 +33,8 @@ Loop<2> slice_of(const GatherArgs& args) noexcept {
   return slice;
 }
 
-// result[i…, j…, k…] = values[i…, indices[j…], k…]; every index was found in range.
+// result[i…, j…, k…] = values[i…, indices[j…], k…], and 0 where the index is out of range: on the host none is, a device says
+// so late.
 template <class T, class Index>
 void run_gather(const GatherArgs& args, NativeStream) {
   const Loop<2> slice = slice_of(args);
@@ -41,12 +42,16 @@ void run_gather(const GatherArgs& args, NativeStream) {
   for (int32_t axis = 0; axis < args.indices.geometry.ndim; ++axis)
     positions.add(args.indices.geometry.extents[axis],
                   {byte_strides(args.axis + axis, args.out)[0], byte_strides(axis, args.indices)[0]});
+  const int64_t extent = args.values.geometry.extents[args.axis];
   const int64_t step = byte_strides(args.axis, args.values)[0];
   positions.for_each_run({args.out.data, args.indices.data}, [&](auto at, auto strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-      std::byte* const from = args.values.data + load<Index>(at[1] + i * strides[1]) * step;
-      slice.for_each_run({at[0] + i * strides[0], from}, [](auto element, auto steps, int64_t elements) {
-        for (int64_t j = 0; j < elements; ++j) store(element[0] + j * steps[0], load<T>(element[1] + j * steps[1]));
+      const int64_t index = load<Index>(at[1] + i * strides[1]);
+      const bool is_inside = index >= 0 && index < extent;
+      std::byte* const from = args.values.data + (is_inside ? index * step : 0);
+      slice.for_each_run({at[0] + i * strides[0], from}, [is_inside](auto element, auto steps, int64_t elements) {
+        for (int64_t j = 0; j < elements; ++j)
+          store(element[0] + j * steps[0], is_inside ? load<T>(element[1] + j * steps[1]) : T{});
       });
     }
   });
