@@ -227,7 +227,10 @@ KinaStatus runtime_gpu_concat_n(KinaTensor* out, const KinaTensor* const* inputs
     Pointer list(inputs, argument);
     list.present();
     std::vector<Input> listed;
-    for (int32_t i = 0; i < count; ++i) listed.emplace_back(inputs[i], argument);
+    for (int32_t i = 0; i < count; ++i) {
+      require<Message::null_pointer>(inputs[i] != nullptr, "KINA-STRUCTURE-29", argument, "an entry of inputs");
+      listed.emplace_back(inputs[i], argument);
+    }
     Joined joined(std::move(listed));
     dereference(result, joined);
     require<Message::count_too_low>(count >= 1, "KINA-STRUCTURE-28", {3, "count"}, "count", count);
