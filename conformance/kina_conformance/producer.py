@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import ArrayLike
 
 from kina.runtime import interface
@@ -17,11 +16,6 @@ from .memory import Buffer, compact, small_values, span
 
 STRUCTS = {False: "DLManagedTensorVersioned", True: "DLManagedTensor"}
 _alive: dict[int, Producer] = {}
-
-
-def case(*rows: str) -> pytest.MarkDecorator:
-    """Marks a test with the known faults of other projects that it looks for."""
-    return pytest.mark.case(*rows)
 
 
 def _delete(managed: Any) -> None:

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
 from kina_conformance import strategies as own
+from kina_conformance.cases import case
 from kina_conformance.dtypes import DTYPES, dtype_of
 from kina_conformance.memory import Tensor, compact
-from kina_conformance.producer import STRUCTS, Producer, case
+from kina_conformance.producer import STRUCTS, Producer
 
 READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 
@@ -190,7 +191,7 @@ def test_a_stream_that_is_not_live_is_refused(rt: Executor, legacy: bool) -> Non
 
 
 @both
-@clause("KINA-DLPACK-2", "6f6e1a2d")
+@clause("KINA-DLPACK-2", "8d00a471")
 def test_a_stream_of_another_device_is_refused(rt: Executor, legacy: bool) -> None:
     host = rt.call("runtime_stream_main", device_type=1, device_id=0).succeeds().out
     params = rt.params("KinaDlpackParams", stream=host)

@@ -17,7 +17,8 @@ import kina
 from kina import capsule as capsules
 from kina import dlpack
 from kina_conformance import Executor, clause
-from kina_conformance.producer import Producer, case
+from kina_conformance.cases import case
+from kina_conformance.producer import Producer
 
 CPU = (1, 0)
 VERSIONED = (1, 0)
