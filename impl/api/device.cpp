@@ -41,6 +41,7 @@ KinaStatus runtime_device_can_access(int32_t* out, int32_t device_type, int32_t 
 KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
   return boundary(__func__, [&] {
     const Device& device = require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+    require_alive(device);
     for (const Ref<Stream>& stream : device.all_streams()) wait_for(now(*stream));
   });
 }

@@ -13,8 +13,9 @@ constexpr Argument kOut{1, "out"}, kIn{2, "in"};
 void copy(const Call& call, Output& out, const Input& in, Device& target) {
   out.demand(in.geometry(), in.dtype(), target);
   out.refuse_overlap(in, InPlace::refused);
-  Operation operation(call.function, out, {&in}, in.geometry(), in.dtype(), target);
-  operation.run(target.backend().copy(in.dtype()), CopyArgs{operation.out(), in.view()});
+  Device& execution = target.backend().is_asynchronous() ? target : in.device();
+  Operation operation(call.function, out, {&in}, in.geometry(), in.dtype(), target, execution);
+  operation.run(execution.backend().copy(in.dtype()), CopyArgs{operation.out(), in.view()});
   operation.commit();
 }
 

@@ -172,11 +172,13 @@ KinaStatus runtime_peer_open(KinaTensor* out, KinaPeer peer, int32_t device_type
     MadeTensor made(out, {1, "out"});
     HandleArgument shared(peer, {2, "peer"}, peers(), Kind::peer);
     dereference(made, shared);
-    const Device& device = require_device(device_type, device_id, {3, "device_type"}, {4, "device_id"});
+    Device& device = require_device(device_type, device_id, {3, "device_type"}, {4, "device_id"});
     const Device& owner = shared->storage().device();
-    require<Message::peer_unreachable>(&device == &owner, "KINA-STORAGE-53", {3, "device_type"}, device.type(),
+    const bool is_reachable =
+        &device.backend() == &owner.backend() && device.backend().can_access(device.id(), owner.id());
+    require<Message::peer_unreachable>(is_reachable, "KINA-STORAGE-53", {3, "device_type"}, device.type(),
                                        device.id(), owner.type(), owner.id());
-    shared->open("KINA-STATUS-26", {2, "peer"}).publish(*made);
+    shared->open_on(device, "KINA-STATUS-26", {2, "peer"}).publish(*made);
   });
 }
 

@@ -84,10 +84,7 @@ KinaStatus runtime_stream_native(void** out, KinaStream stream) {
     Pointer given(out, kOut);
     StreamArgument asked(stream, kStream);
     dereference(given, asked);
-    if (asked->native() != nullptr) {
-      const std::lock_guard lock(asked->timeline.mutex);
-      asked->timeline.has_foreign_work = true;
-    }
+    note_foreign(*asked);
     *given = asked->native();
   });
 }

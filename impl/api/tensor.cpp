@@ -136,6 +136,7 @@ KinaStatus runtime_tensor_synchronize(const KinaTensor* tensor) {
   return boundary(__func__, [&] {
     Input awaited(tensor, {1, "tensor"});
     dereference(awaited);
+    if (awaited.storage() != nullptr) wait_for_uses(*awaited.storage(), Access::read);
     refuse_failed(awaited, "KINA-TENSOR-62");
   });
 }
@@ -153,6 +154,11 @@ KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream
     offer(used);
     require<Message::borrowed_refused>(!used.is_borrowed(), "KINA-TENSOR-64", {1, "tensor"}, "tensor");
     require<Message::value_unknown>(is_known, "KINA-VERSION-16", {3, "access"}, "access", access);
-    // Streams of the host are idle: what was enqueued there has run, and nothing waits for it.
+    Stream& user = ordered ? *ordered : current_stream(used.device());
+    if (!user.device().backend().is_asynchronous()) return;  // what was enqueued on the host has run
+    Turn turn;
+    turn.add(*used.storage(), access == KINA_ACCESS_READ ? Access::read : Access::write, used.is_peer());
+    turn.begin(user);
+    turn.end(after_foreign_work(user));
   });
 }

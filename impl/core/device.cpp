@@ -104,6 +104,10 @@ Device& host_device() {
   return host;
 }
 
+void require_alive(const Device& device) {
+  require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.type(), device.id());
+}
+
 Stream& current_stream(Device& device) noexcept {
   const ThreadBlock* block = thread_block();
   Stream* bound = block == nullptr ? nullptr : block->scopes.bound_stream(device);

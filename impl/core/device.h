@@ -62,6 +62,9 @@ int32_t device_count(int32_t device_type) noexcept;
 // The host.
 Device& host_device();
 
+// DEVICE_LOST where the device can do no more work.
+void require_alive(const Device& device);
+
 // The stream of a call that names none: rules 1 and 2, else main. With operands, see operation.h.
 Stream& current_stream(Device& device) noexcept;
 

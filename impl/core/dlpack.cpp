@@ -13,6 +13,26 @@ namespace {
 constexpr uint32_t kStampedMajor = 1;
 constexpr uint32_t kStampedMinor = 0;
 
+// What the consumer enqueues on its stream from now on comes after the last writer.
+void follow_writer(Storage& storage, Stream& stream) {
+  if (storage.uses.is_idle()) return;
+  const std::lock_guard lock(storage.uses.mutex);
+  storage.uses.order(stream, Access::read);
+}
+
+// The consumer is done with the bytes: what it enqueued on its stream may have read and written them.
+void follow_consumer(Storage& storage, Stream& stream) noexcept {
+  if (!stream.device().backend().is_asynchronous()) return;
+  try {
+    Turn turn;
+    turn.add(storage, Access::write, false);
+    turn.begin(stream);
+    turn.end(after_foreign_work(stream));
+  } catch (...) {
+    return;  // the device is lost or host memory is out: nothing can be ordered any more
+  }
+}
+
 // One export: the consumer's struct and what it keeps. Its shape and strides stand behind the object.
 template <class Managed>
 struct Export {
@@ -34,6 +54,7 @@ struct Export {
 
   static void destroy(Export* made) noexcept {
     if (made->storage) {
+      if (made->stream) follow_consumer(*made->storage, *made->stream);
       made->storage->count_tensor(-1);
       made->storage->drop();
     }
@@ -70,7 +91,13 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
   Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, stream);
   view.data = storage->data();
-  if (bytes != 0) launch(terms.function, device, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+  if (bytes == 0) return storage;
+  Turn turn;
+  turn.add(*tensor.storage(), Access::read, tensor.is_peer());
+  turn.add(*storage, Access::write, false);
+  turn.begin(stream);
+  launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+  turn.end(now(stream));
   return storage;
 }
 
@@ -90,6 +117,7 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
     storage = copied(tensor, view, terms);
   } else {
     require<Message::stale_tensor>(storage->try_hold(), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
+    if (terms.stream) follow_writer(*storage, *terms.stream);
   }
   pending.made->fill(std::move(storage), tensor, view, terms);
   require<Message::stale_tensor>(end_tensor(tensor.tensor().handle), "KINA-TENSOR-4", tensor.argument(),
@@ -186,7 +214,7 @@ void import_tensor(KinaTensor& out, const ImportedTensor& imported, const Import
   bytes.memory_type = imported.memory_type;
   const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
-  bytes.own(terms.owner);  // nothing fails from here on
+  bytes.own(terms.owner, terms.stream);  // nothing fails from here on
   made.publish(out);
 }
 

@@ -25,6 +25,7 @@ class Operand {
   DLDevice place() const noexcept { return record_ == nullptr ? tensor_->dl.device : device_->name(); }
   uint32_t flags() const noexcept { return flags_; }
   bool is_borrowed() const noexcept { return record_ == nullptr; }
+  bool is_peer() const noexcept { return (flags_ & KINA_FLAG_PEER) != 0; }
   // NULL for borrowed tensors.
   Storage* storage() const noexcept { return record_ == nullptr ? nullptr : record_->storage.get(); }
   const TensorRecord* record() const noexcept { return record_; }

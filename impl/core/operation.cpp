@@ -24,21 +24,59 @@ Ref<Stream> operation_stream(Device& device, const Output& out, Inputs inputs) {
   return Ref<Stream>::share(&device.main());
 }
 
+void launch(Stream& stream, const Work& work) {
+  Backend& backend = stream.device().backend();
+  if (!backend.is_asynchronous()) return backend.launch(stream.native(), work);
+  const std::lock_guard lock(stream.timeline.mutex);
+  backend.launch(stream.native(), work);
+  ++stream.timeline.position;
+}
+
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
-                     Device& device)
-    : function_(function), out_(out), device_(device) {
+                     Device& device, Device& execution)
+    : function_(function), out_(out) {
   refuse_failed_inputs(inputs);
-  stream_ = operation_stream(device, out, inputs);
-  if (!out.is_empty()) {
+  require_alive(execution);
+  stream_ = operation_stream(execution, out, inputs);
+  if (out.is_empty()) {
+    make_out(shape, dtype, device);
+  } else {
     out_view_ = out.view();
+  }
+  take_turn(inputs);
+}
+
+void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device) {
+  out_view_.dtype = dtype;
+  out_view_.geometry = checked_geometry(shape.extents, nullptr, shape.ndim, bytes_of(dtype), out_.argument());
+  Stream& place = &device == &stream_->device() ? *stream_ : current_stream(device);
+  const uint64_t bytes = static_cast<uint64_t>(out_view_.geometry.count()) * bytes_of(dtype);
+  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, place);
+  out_view_.data = storage->data();
+  made_.emplace(std::move(storage), device, place.handle, KINA_FLAG_OWNED, out_view_);
+}
+
+// On the host: devices that still use the bytes are waited for. On a device: its stream waits, and the turn lasts until
+// the work is noted.
+void Operation::take_turn(Inputs inputs) {
+  Storage* written = made_ ? made_->record().storage.get() : out_.is_empty() ? nullptr : out_.storage();
+  if (!stream_->device().backend().is_asynchronous()) {
+    for (const Operand* input : inputs)
+      if (input->storage() != nullptr) wait_for_uses(*input->storage(), Access::read);
+    if (written != nullptr) wait_for_uses(*written, Access::write);
     return;
   }
-  out_view_.dtype = dtype;
-  out_view_.geometry = checked_geometry(shape.extents, nullptr, shape.ndim, bytes_of(dtype), out.argument());
-  const uint64_t bytes = static_cast<uint64_t>(out_view_.geometry.count()) * bytes_of(dtype);
-  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, *stream_);
-  out_view_.data = storage->data();
-  made_.emplace(std::move(storage), device, stream_->handle, KINA_FLAG_OWNED, out_view_);
+  for (const Operand* input : inputs) {
+    if (input->storage() != nullptr) turn_.add(*input->storage(), Access::read, input->is_peer());
+    is_read_by_host_ |= input->is_borrowed() && !input->device().backend().is_asynchronous();
+  }
+  if (written != nullptr) turn_.add(*written, Access::write, !made_ && out_.is_peer());
+  is_read_by_host_ |= !(made_ ? *made_->record().device : out_.device()).backend().is_asynchronous();
+  turn_.begin(*stream_);
+}
+
+void Operation::end_turn() noexcept {
+  if (stream_ && stream_->device().backend().is_asynchronous()) turn_.end(now(*stream_));
 }
 
 // An operation with a failed input does not run; an `out` that exists carries the same root from here on.
@@ -54,6 +92,8 @@ void Operation::refuse_failed_inputs(Inputs inputs) {
 }
 
 void Operation::commit() {
+  end_turn();
+  if (is_read_by_host_) wait_for(now(*stream_));
   if (made_) {
     made_->publish(out_.struct_());
   } else if (out_.storage() != nullptr) {
@@ -63,6 +103,7 @@ void Operation::commit() {
 }
 
 Operation::~Operation() {
+  if (!is_committed_ && has_started_) end_turn();
   if (is_committed_ || !has_started_ || made_ || out_.storage() == nullptr) return;
   try {
     const Ref<Failure> root =

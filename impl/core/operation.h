@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/core/operand.h"
+#include "impl/core/uses.h"
 
 namespace kina {
 
@@ -22,9 +23,12 @@ class Inputs {
   size_t count_;
 };
 
-// Runs `row` on `stream` of `device`, on behalf of the call `name`.
+// Runs or enqueues `work` on `stream`, where it takes the next position.
+void launch(Stream& stream, const Work& work);
+
+// Runs `row` on `stream`, on behalf of the call `name`.
 template <class Args>
-void launch(const char* name, const Device& device, const Stream& stream, Row<Args> row, const Args& args) {
+void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
   static_assert(std::is_trivially_copyable_v<Args>);
   const auto run = [](const void* erased_row, const void* erased_args, NativeStream native) {
     (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
@@ -32,16 +36,20 @@ void launch(const char* name, const Device& device, const Stream& stream, Row<Ar
   const auto each_view = [](void* erased_args, void (*visit)(void*, View&, Access), void* context) {
     static_cast<Args*>(erased_args)->each_view([&](View& view, Access access) { visit(context, view, access); });
   };
-  device.backend().launch(stream.native(), {name, run, &row, &args, sizeof(Args), each_view});
+  launch(stream, {name, run, &row, &args, sizeof(Args), each_view});
 }
 
-// Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream and allocates an empty
-// `out`; `run` does the work under a claim; `commit` publishes. Destroyed before commit, an output that existed before is
+// Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty `out`
+// and waits for earlier uses of the bytes; `run` does the work under a claim; `commit` publishes. Destroyed before commit, an output that existed before is
 // left failed, and a new one is gone.
 class Operation {
  public:
-  // `shape` and `dtype` of the result, which has compact strides when it is allocated here.
-  Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype, Device& device);
+  // `shape` and `dtype` of the result, which lies on `device` and has compact strides when it is allocated here.
+  Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype, Device& device)
+      : Operation(function, out, inputs, shape, dtype, device, device) {}
+  // The same for copies, whose work may run on another device than the result's.
+  Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype, Device& device,
+            Device& execution);
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   ~Operation();
@@ -54,7 +62,7 @@ class Operation {
   template <class Args>
   void run(Row<Args> row, const Args& args) {
     has_started_ = true;
-    launch(function_, device_, *stream_, row, args);
+    launch(function_, *stream_, row, args);
   }
 
   // The bytes are written: failures on them are repaired, and an empty `out` receives its tensor.
@@ -62,13 +70,17 @@ class Operation {
 
  private:
   void refuse_failed_inputs(Inputs inputs);
+  void make_out(const Geometry& shape, KinaDtype dtype, Device& device);
+  void take_turn(Inputs inputs);
+  void end_turn() noexcept;
 
   const char* function_;
   Output& out_;
-  Device& device_;
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
+  Turn turn_;  // of work on an asynchronous device
+  bool is_read_by_host_ = false;  // caller's host memory takes part in it: the call returns when it has run
   bool has_started_ = false;
   bool is_committed_ = false;
 };

@@ -85,6 +85,16 @@ bool has_run(const Point& point) {
   return point.stream->device().backend().is_done(event->native());
 }
 
+Point after_foreign_work(Stream& stream) {
+  const std::lock_guard lock(stream.timeline.mutex);
+  return {Ref<Stream>::share(&stream), ++stream.timeline.position};
+}
+
+void note_foreign(Stream& stream) {
+  const std::lock_guard lock(stream.timeline.mutex);
+  stream.timeline.has_foreign_work = true;
+}
+
 Point now(Stream& stream) {
   const std::lock_guard lock(stream.timeline.mutex);
   if (stream.timeline.has_foreign_work) ++stream.timeline.position;

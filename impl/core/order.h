@@ -76,6 +76,12 @@ bool has_run(const Point& point);
 // True where order_after would cost nothing.
 bool is_ordered(const Stream& waiter, const Point& point);
 
+// Work that the caller enqueued by itself has taken a position on `stream`.
+Point after_foreign_work(Stream& stream);
+
+// From here on the caller may enqueue work by itself, because the native handle came in or went out.
+void note_foreign(Stream& stream);
+
 // Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
 Point now(Stream& stream);
 

@@ -15,6 +15,13 @@ NewTensor TensorReference::open(const char* clause, Argument argument) const {
   return {storage_, device_, stream_, flags_, view_};
 }
 
+NewTensor TensorReference::open_on(Device& device, const char* clause, Argument argument) const {
+  if (&device == &storage_->device()) return open(clause, argument);
+  require<Message::storage_gone>(storage_->try_hold(), clause, argument, argument.name);
+  const uint32_t flags = KINA_FLAG_VIEW | KINA_FLAG_PEER | (flags_ & KINA_FLAG_READ_ONLY);
+  return {storage_, device, current_stream(device).handle, flags, view_};
+}
+
 HandleTable<TensorReference>& weak_references() {
   static auto& table = *new HandleTable<TensorReference>(Kind::weak);
   return table;

@@ -14,6 +14,8 @@ class TensorReference final : public Counted {
   Storage& storage() const noexcept { return *storage_; }
   // A tensor like the one this was made of. INVALID_HANDLE under `clause` when nobody holds the storage any more.
   NewTensor open(const char* clause, Argument argument) const;
+  // The same for work on another device, which reaches the owner's bytes as a peer.
+  NewTensor open_on(Device& device, const char* clause, Argument argument) const;
 
  private:
   ~TensorReference() override = default;

@@ -73,6 +73,12 @@ void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream
   if (data != nullptr) give(data, {bytes, alignment, BlockUse::internal}, stream);
 }
 
+void Resource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {
+  if (data == nullptr) return;
+  count_given(counted({bytes, alignment, BlockUse::internal}));
+  count_leaked(bytes);
+}
+
 void Resource::count_taken(const Request& request) noexcept {
   const uint64_t live = counters_.live_bytes.fetch_add(request.bytes, kRelaxed) + request.bytes;
   raise_to(counters_.peak_bytes, live);

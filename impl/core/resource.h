@@ -62,6 +62,8 @@ class Resource : public Counted {
   // The same for storages and temporaries: throws OUT_OF_MEMORY or what the upstream refused with.
   void* allocate(uint64_t bytes, uint64_t alignment, Stream& stream);
   void deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept;
+  // Ends a block that a device may still touch: its bytes stay out of use for good and count as leaked.
+  void leak(void* data, uint64_t bytes, uint64_t alignment) noexcept;
 
   virtual bool supports_streams() const noexcept = 0;
   // Fills everything of `info` behind struct_size.

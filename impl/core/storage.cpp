@@ -57,10 +57,36 @@ bool Storage::try_hold() noexcept {
   return false;
 }
 
+// What takes the bytes back looks at them after every use: in stream order, or when the host sees that all has run. False
+// where that cannot be had.
+bool Storage::settle_uses() noexcept {
+  if (uses.is_idle()) [[likely]]
+    return true;
+  const bool is_on_host = resource_ ? !resource_->supports_streams() : is_owner_on_host_;
+  try {
+    const std::lock_guard lock(uses.mutex);
+    if (is_on_host) {
+      uses.each([](const Point& point) { wait_for(point); });
+    } else {
+      uses.each([this](const Point& point) { order_after(*stream_, point); });
+    }
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void Storage::drop() noexcept {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const bool is_settled = settle_uses();
   // Weak references keep this object, not the resource.
-  if (const Ref<Resource> resource = std::move(resource_)) resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+  if (const Ref<Resource> resource = std::move(resource_)) {
+    if (is_settled) {
+      resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+    } else {
+      resource->leak(data_, bytes_, kStorageAlignment);
+    }
+  }
   if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 

@@ -7,6 +7,7 @@
 #include "impl/core/counted.h"
 #include "impl/core/failure.h"
 #include "impl/core/resource.h"
+#include "impl/core/uses.h"
 
 namespace kina {
 
@@ -52,8 +53,13 @@ class Storage final : public Counted {
   int32_t memory_type = 0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
   // What a tensor on these bytes says its device is, when work on it runs on `device`.
   DLDevice shown_on(const Device& device) const noexcept;
-  // From here on `owner` is released with the bytes.
-  void own(ForeignOwner owner) noexcept { owner_ = owner; }
+  // From here on `owner` is released with the bytes. `stream` is what it orders itself by; NULL: it looks from the host.
+  void own(ForeignOwner owner, Stream* stream) noexcept {
+    owner_ = owner;
+    is_owner_on_host_ = stream == nullptr;
+  }
+
+  Uses uses;
 
   // The failed bytes from the lowest one under the elements of `view` on; without a claim when there is none.
   FailedRange failure_in(const View& view) const;
@@ -66,6 +72,7 @@ class Storage final : public Counted {
   bool is_clean() const noexcept { return !has_failures_.load(std::memory_order_acquire); }
 
  private:
+  bool settle_uses() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
   ~Storage() override = default;
 
@@ -77,6 +84,7 @@ class Storage final : public Counted {
   Ref<Resource> resource_;
   Ref<Stream> stream_;
   ForeignOwner owner_;
+  bool is_owner_on_host_ = true;
   std::atomic<uint64_t> holders_{1};
   std::atomic<int32_t> tensors_{0};
   std::atomic<bool> has_failures_{false};

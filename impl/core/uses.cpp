@@ -1,0 +1,94 @@
+// Waiting for earlier users of bytes, and remembering later ones.
+#include "impl/core/uses.h"
+
+#include <algorithm>
+
+#include "impl/core/storage.h"
+#include "impl/core/stream.h"
+
+namespace kina {
+
+void Uses::order(Stream& stream, Access access) {
+  if (writer_) order_after(stream, *writer_);
+  if (access == Access::read) return;
+  for (const Point& reader : readers_) order_after(stream, reader);
+}
+
+void Uses::wait(Access access) {
+  if (writer_) wait_for(*writer_);
+  if (access == Access::read) return;
+  for (const Point& reader : readers_) wait_for(reader);
+}
+
+void Uses::reserve() {
+  readers_.reserve(readers_.size() + 1);
+  peers_.reserve(peers_.size() + 1);
+}
+
+void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
+  const auto same = std::find_if(points.begin(), points.end(),
+                                 [&](const Point& other) { return other.stream.get() == point.stream.get(); });
+  if (same != points.end()) {
+    *same = point;
+  } else {
+    points.push_back(point);
+  }
+}
+
+void Uses::note(Access access, const Point& point) noexcept {
+  if (access == Access::write) {
+    writer_ = point;
+    readers_.clear();  // the write waited for them
+  } else {
+    put(readers_, point);
+  }
+  is_used_.store(true, std::memory_order_release);
+}
+
+void Uses::note_peer(const Point& point) noexcept {
+  put(peers_, point);
+  is_used_.store(true, std::memory_order_release);
+}
+
+void Turn::add(Storage& storage, Access access, bool is_peer) {
+  const auto known = std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.storage == &storage; });
+  if (known == parts_.end()) {
+    parts_.push_back({&storage, access, is_peer});
+  } else if (access == Access::write) {
+    known->access = access;
+  }
+}
+
+void Turn::begin(Stream& stream) {
+  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.storage->id() < b.storage->id(); });
+  for (const Part& part : parts_) {
+    part.storage->uses.mutex.lock();
+    ++taken_;
+    part.storage->uses.reserve();
+  }
+  for (const Part& part : parts_)
+    if (!part.is_peer) part.storage->uses.order(stream, part.access);
+}
+
+void Turn::end(const Point& point) noexcept {
+  for (const Part& part : parts_) {
+    if (part.is_peer) {
+      part.storage->uses.note_peer(point);
+    } else {
+      part.storage->uses.note(part.access, point);
+    }
+  }
+}
+
+Turn::~Turn() {
+  for (size_t i = 0; i < taken_; ++i) parts_[i].storage->uses.mutex.unlock();
+}
+
+void wait_for_uses(Storage& storage, Access access) {
+  if (storage.uses.is_idle()) [[likely]]
+    return;
+  const std::lock_guard lock(storage.uses.mutex);
+  storage.uses.wait(access);
+}
+
+}  // namespace kina

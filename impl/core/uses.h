@@ -1,0 +1,78 @@
+// Who used the bytes of a storage last, on which streams; and the turn of one operation on the storages that it touches.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "impl/core/order.h"
+
+namespace kina {
+
+class Storage;
+
+// The last writer, the readers since, and uses that only the release of the bytes must follow. Idle until an asynchronous
+// device touches the bytes: work of the host is over when its call returns.
+class Uses {
+ public:
+  bool is_idle() const noexcept { return !is_used_.load(std::memory_order_acquire); }
+
+  // The functions that follow are called with `mutex` held.
+  // Later work on `stream` runs after what `access` has to follow.
+  void order(Stream& stream, Access access);
+  // Returns when what `access` has to follow has run.
+  void wait(Access access);
+  // Room for one more use, so that `note` cannot fail.
+  void reserve();
+  void note(Access access, const Point& point) noexcept;
+  // A use through a PEER tensor: the owner's accesses are not ordered with it, but the bytes stay until it has run.
+  void note_peer(const Point& point) noexcept;
+  // Calls f(point) for every use, for the release of the bytes.
+  template <class F>
+  void each(F&& f) const {
+    if (writer_) f(*writer_);
+    for (const Point& reader : readers_) f(reader);
+    for (const Point& peer : peers_) f(peer);
+  }
+
+  std::mutex mutex;
+
+ private:
+  static void put(std::vector<Point>& points, const Point& point) noexcept;
+
+  std::atomic<bool> is_used_{false};
+  std::optional<Point> writer_;
+  std::vector<Point> readers_;  // one for each stream
+  std::vector<Point> peers_;
+};
+
+// The turn of one operation: from the waits before its work until that work is noted nobody else uses its storages, so
+// that what one thread noted is never overtaken by another's work.
+class Turn {
+ public:
+  Turn() = default;
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn();
+
+  void add(Storage& storage, Access access, bool is_peer);
+  // Takes the storages, makes `stream` wait for their earlier uses. Work enqueued now comes after them.
+  void begin(Stream& stream);
+  // The work of the turn ends at `point`.
+  void end(const Point& point) noexcept;
+
+ private:
+  struct Part {
+    Storage* storage;
+    Access access;
+    bool is_peer;
+  };
+  std::vector<Part> parts_;
+  size_t taken_ = 0;
+};
+
+// The host is about to read or write the bytes itself: waits for devices that still use them.
+void wait_for_uses(Storage& storage, Access access);
+
+}  // namespace kina
