@@ -188,7 +188,8 @@ class Call:
         arguments = self._arguments(given, poison)
         shown = self._show(arguments)
         record = rt.record()
-        inputs = [(a, _bytes_of(rt, a)) for a in arguments if not self._writes(a)]
+        written = [a.tensors[0] for a in arguments if a.out and a.tensors and not a.tensors[0].is_empty]
+        inputs = [(a, _bytes_of(rt, a, written)) for a in arguments if not self._writes(a)]
         structs = {id(a): a.tensors[0].is_empty for a in arguments if a.out and a.tensors}
         frame = [_gaps(a.tensors[0]) for a in arguments if a.out and a.tensors and not structs[id(a)]]
         status = self._invoke(arguments)
@@ -340,14 +341,20 @@ def _renamed(changes: dict[str, Any]) -> dict[str, Any]:
     return {name.rstrip("_"): value for name, value in changes.items()}
 
 
-def _bytes_of(rt: Executor, argument: Argument) -> list[tuple[str, Callable[[], bytes], bytes]]:
-    """Everything that the argument reaches, with its bytes now: structs first, then contents."""
+def _bytes_of(
+    rt: Executor, argument: Argument, written: Sequence[Tensor] = ()
+) -> list[tuple[str, Callable[[], bytes], bytes]]:
+    """Everything that the argument reaches, with its bytes now: structs first, then contents.
+
+    Contents of a storage that holds a tensor of `written` are left out: an operation in place changes them.
+    """
     held: list[tuple[str, Callable[[], bytes], bytes]] = []
     for what, address, size in argument.reached:
         read = _reader(rt, address, size)
         held.append((what, read, read()))
     for tensor in argument.tensors:
-        if tensor.struct.magic == rt.lib.KINA_TENSOR_MAGIC and tensor.device[0] in {1, 3}:
+        shared = any(tensor.data < w.data + w.size_bytes and w.data < tensor.data + tensor.size_bytes for w in written)
+        if tensor.struct.magic == rt.lib.KINA_TENSOR_MAGIC and tensor.device[0] in {1, 3} and not shared:
             held.append((f"the bytes of {argument.parameter.name}", tensor.storage_bytes, tensor.storage_bytes()))
     return held
 
