@@ -76,8 +76,8 @@ def tame(op: str, dtype: str, shape: tuple[int, ...], kind: str, seed: int) -> A
 # ---- the axis ----------------------------------------------------------------------------------------------------
 
 
-@clause("KINA-REDUCTION-1")
-@clause("KINA-REDUCTION-4")
+@clause("KINA-REDUCTION-1", "4b076fcd")
+@clause("KINA-REDUCTION-4", "ffb11a34")
 @pytest.mark.parametrize("op", ["SUM", "PROD", "MAX", "MIN", "ARGMAX", "ARGMIN", "ANY", "ALL"])
 def test_axes_count_from_both_ends_and_go_or_stay(rt: Executor, op: str) -> None:
     x = rt.tensor("i32", (2, 3, 5))
@@ -92,7 +92,7 @@ def test_axes_count_from_both_ends_and_go_or_stay(rt: Executor, op: str) -> None
         assert front.raw().tobytes() == back.raw().tobytes() == kept.raw().tobytes()
 
 
-@clause("KINA-REDUCTION-1")
+@clause("KINA-REDUCTION-1", "4b076fcd")
 @pytest.mark.parametrize("function", SOFTMAXES)
 def test_a_softmax_axis_counts_from_both_ends(rt: Executor, function: str) -> None:
     x = rt.tensor("f32", (2, 3, 5))
@@ -103,7 +103,7 @@ def test_a_softmax_axis_counts_from_both_ends(rt: Executor, function: str) -> No
         assert front.raw().tobytes() == back.raw().tobytes()
 
 
-@clause("KINA-REDUCTION-2")
+@clause("KINA-REDUCTION-2", "a4133558")
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 1, 1)])
 def test_an_axis_outside_the_rank_is_refused(rt: Executor, shape: tuple[int, ...]) -> None:
     x = rt.tensor("f32", shape)
@@ -115,8 +115,8 @@ def test_an_axis_outside_the_rank_is_refused(rt: Executor, shape: tuple[int, ...
             call.refuses("INVALID_SHAPE", clause="KINA-REDUCTION-2", argument="axis", axis=axis)
 
 
-@clause("KINA-REDUCTION-2")
-@clause("KINA-REDUCTION-3")
+@clause("KINA-REDUCTION-2", "a4133558")
+@clause("KINA-REDUCTION-3", "d1534ae0")
 def test_a_tensor_without_axes_has_only_all_of_them(rt: Executor) -> None:
     x = rt.tensor("f32", (), 2.5)
     calls = [rt.call("runtime_gpu_reduce", x, axis=ALL, op="KINA_REDUCE_SUM")]
@@ -128,8 +128,8 @@ def test_a_tensor_without_axes_has_only_all_of_them(rt: Executor) -> None:
             call.refuses("INVALID_SHAPE", clause="KINA-REDUCTION-2", argument="axis", axis=axis)
 
 
-@clause("KINA-REDUCTION-3")
-@clause("KINA-REDUCTION-4")
+@clause("KINA-REDUCTION-3", "d1534ae0")
+@clause("KINA-REDUCTION-4", "ffb11a34")
 @pytest.mark.parametrize("op", REDUCE)
 def test_all_axes_are_reduced_together(rt: Executor, op: str) -> None:
     dtype = dtypes_of(op)[-1]
@@ -148,7 +148,7 @@ def shaped(rt: Executor, y: Tensor) -> Tensor:
     return stored(rt, y.dtype, y.raw().reshape(()))
 
 
-@clause("KINA-REDUCTION-5")
+@clause("KINA-REDUCTION-5", "5cc729f5")
 @given(data=st.data())
 def test_a_reduction_takes_any_strides(rt: Executor, data: st.DataObject) -> None:
     op = data.draw(st.sampled_from(REDUCE))
@@ -176,8 +176,8 @@ def test_a_reduction_takes_any_strides(rt: Executor, data: st.DataObject) -> Non
     close_reduction(expected, op, values, axis, dtype)
 
 
-@clause("KINA-REDUCTION-5")
-@clause("KINA-REDUCTION-21")
+@clause("KINA-REDUCTION-5", "5cc729f5")
+@clause("KINA-REDUCTION-21", "d6b3815d")
 @given(data=st.data())
 def test_a_softmax_takes_any_strides(rt: Executor, data: st.DataObject) -> None:
     function = data.draw(st.sampled_from(SOFTMAXES))
@@ -202,7 +202,7 @@ def close_softmax(y: Tensor, function: str, x: Array, axis: int | None, dtype: s
     close(y, expected, function, dtype, n=max(1, count), depth=depth)
 
 
-@clause("KINA-REDUCTION-6")
+@clause("KINA-REDUCTION-6", "a73fe9d5")
 @pytest.mark.parametrize("op", REDUCE)
 def test_a_result_without_elements_is_no_failure(rt: Executor, op: str) -> None:
     dtype = dtypes_of(op)[0]
@@ -214,7 +214,7 @@ def test_a_result_without_elements_is_no_failure(rt: Executor, op: str) -> None:
     assert reduce(rt, word, rt.tensor(dtype, (1 << 40, 0, 2)), 0).shape == (0, 2)
 
 
-@clause("KINA-REDUCTION-6")
+@clause("KINA-REDUCTION-6", "a73fe9d5")
 @pytest.mark.parametrize("function", SOFTMAXES)
 def test_a_softmax_of_nothing_is_no_failure(rt: Executor, function: str) -> None:
     for shape in ((0,), (3, 0), (0, 3)):
@@ -225,8 +225,8 @@ def test_a_softmax_of_nothing_is_no_failure(rt: Executor, function: str) -> None
 # ---- reduce ------------------------------------------------------------------------------------------------------
 
 
-@clause("KINA-REDUCTION-7")
-@clause("KINA-VERSION-16")
+@clause("KINA-REDUCTION-7", "99149d4a")
+@clause("KINA-VERSION-16", "e54fde4b")
 def test_an_unknown_op_is_unsupported(rt: Executor) -> None:
     call = rt.call("runtime_gpu_reduce", rt.tensor("f32", (3,)), axis=0, op="KINA_REDUCE_SUM")
 
@@ -234,7 +234,7 @@ def test_an_unknown_op_is_unsupported(rt: Executor) -> None:
         call.refuses("UNSUPPORTED", clause="KINA-REDUCTION-7", argument="op", op=op)
 
 
-@clause("KINA-REDUCTION-8")
+@clause("KINA-REDUCTION-8", "8f733036")
 @pytest.mark.parametrize("op", REDUCE)
 def test_an_op_is_unsupported_for_every_other_dtype(rt: Executor, op: str) -> None:
     call = rt.call("runtime_gpu_reduce", rt.tensor(dtypes_of(op)[0], (3,)), axis=0, op=op)
@@ -243,7 +243,7 @@ def test_an_op_is_unsupported_for_every_other_dtype(rt: Executor, op: str) -> No
         call.refuses("UNSUPPORTED", clause="KINA-REDUCTION-8", in_=rt.tensor(dtype, (3,)))
 
 
-@clause("KINA-REDUCTION-8")
+@clause("KINA-REDUCTION-8", "8f733036")
 def test_sums_of_bool_and_means_of_integers_are_unsupported(rt: Executor) -> None:
     summed = rt.call("runtime_gpu_reduce", rt.tensor("f32", (3,)), axis=0, op="KINA_REDUCE_SUM")
     mean = rt.call("runtime_gpu_reduce", rt.tensor("f32", (3,)), axis=0, op="KINA_REDUCE_MEAN")
@@ -252,10 +252,10 @@ def test_sums_of_bool_and_means_of_integers_are_unsupported(rt: Executor) -> Non
     mean.refuses("UNSUPPORTED", clause="KINA-REDUCTION-8", in_=rt.tensor("i32", (3,)))
 
 
-@clause("KINA-REDUCTION-10")
-@clause("KINA-REDUCTION-12")
-@clause("KINA-REDUCTION-13")
-@clause("KINA-REDUCTION-16")
+@clause("KINA-REDUCTION-10", "2a04844f")
+@clause("KINA-REDUCTION-12", "54d398c4")
+@clause("KINA-REDUCTION-13", "10444f2c")
+@clause("KINA-REDUCTION-16", "2022f097")
 @pytest.mark.parametrize("op", REDUCE)
 def test_a_reduction_is_as_exact_as_the_table_says(rt: Executor, op: str) -> None:
     for dtype in dtypes_of(op):
@@ -269,7 +269,7 @@ def test_a_reduction_is_as_exact_as_the_table_says(rt: Executor, op: str) -> Non
                 close_reduction(y, op, decode(elements, dtype), axis, dtype)
 
 
-@clause("KINA-REDUCTION-10")
+@clause("KINA-REDUCTION-10", "2a04844f")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_long_sums_do_not_lose_their_terms(rt: Executor, dtype: str) -> None:
     """One term after the other in the input's own format loses every term behind 2^mantissa."""
@@ -282,7 +282,7 @@ def test_long_sums_do_not_lose_their_terms(rt: Executor, dtype: str) -> None:
     close_reduction(mean, "KINA_REDUCE_MEAN", values, 0, dtype)
 
 
-@clause("KINA-REDUCTION-10")
+@clause("KINA-REDUCTION-10", "2a04844f")
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_halves_are_rounded_once(rt: Executor, dtype: str) -> None:
     """Partial sums beyond the format's largest value, or below its digits, show where it was rounded in between."""
@@ -292,7 +292,7 @@ def test_halves_are_rounded_once(rt: Executor, dtype: str) -> None:
     assert reduce(rt, "SUM", x, 0).numpy().tolist() == (1.0 if dtype == "f16" else 3.0)
 
 
-@clause("KINA-REDUCTION-9")
+@clause("KINA-REDUCTION-9", "799a2882")
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_sums_and_products_of_integers_keep_their_dtype_and_wrap(rt: Executor, dtype: str) -> None:
     info = np.iinfo(DTYPES[dtype].storage)
@@ -308,7 +308,7 @@ def test_sums_and_products_of_integers_keep_their_dtype_and_wrap(rt: Executor, d
     assert product.numpy().tolist() == (int(np.prod(np.array(values, object))) - low) % modulus + low
 
 
-@clause("KINA-REDUCTION-11")
+@clause("KINA-REDUCTION-11", "86c90a84")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_mean_is_the_sum_by_the_count(rt: Executor, dtype: str) -> None:
     x = valued(rt, dtype, [[1, 2, 3, 6], [-4, 0, 0, 0], [8, 8, 8, 8]])
@@ -321,7 +321,7 @@ def encode_one(value: float, dtype: str) -> float:
     return float(decode(encode(np.array(value), dtype), dtype))
 
 
-@clause("KINA-REDUCTION-12")
+@clause("KINA-REDUCTION-12", "54d398c4")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_max_and_min_order_zeros_and_keep_nan(rt: Executor, dtype: str) -> None:
     nan, inf = np.nan, np.inf
@@ -331,7 +331,7 @@ def test_max_and_min_order_zeros_and_keep_nan(rt: Executor, dtype: str) -> None:
     same(reduce(rt, "MIN", x, 1), encode(np.array([-0.0, -0.0, -0.0, nan, nan, -inf, -inf]), dtype))
 
 
-@clause("KINA-REDUCTION-12")
+@clause("KINA-REDUCTION-12", "54d398c4")
 def test_true_is_greater_than_false(rt: Executor) -> None:
     x = stored(rt, "bool", np.array([[0, 0], [0, 2], [255, 1]], np.uint8))
 
@@ -339,7 +339,7 @@ def test_true_is_greater_than_false(rt: Executor) -> None:
     assert reduce(rt, "MIN", x, 1).raw().tolist() == [0, 0, 1]
 
 
-@clause("KINA-REDUCTION-13")
+@clause("KINA-REDUCTION-13", "10444f2c")
 @pytest.mark.parametrize("dtype", COMPUTING)
 def test_the_first_of_equal_elements_is_chosen(rt: Executor, dtype: str) -> None:
     x = valued(rt, dtype, [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 1]])
@@ -351,8 +351,8 @@ def test_the_first_of_equal_elements_is_chosen(rt: Executor, dtype: str) -> None
     assert smallest.numpy().tolist() == [1, 0, 0]
 
 
-@clause("KINA-REDUCTION-13")
-@clause("KINA-REDUCTION-14")
+@clause("KINA-REDUCTION-13", "10444f2c")
+@clause("KINA-REDUCTION-14", "bdec6522")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_first_nan_is_chosen_before_all(rt: Executor, dtype: str) -> None:
     nan, inf = np.nan, np.inf
@@ -362,7 +362,7 @@ def test_the_first_nan_is_chosen_before_all(rt: Executor, dtype: str) -> None:
     assert reduce(rt, "ARGMIN", x, 1).numpy().tolist() == [1, 0, 0, 2]
 
 
-@clause("KINA-REDUCTION-15")
+@clause("KINA-REDUCTION-15", "3e5ad033")
 @pytest.mark.parametrize("strides", [(5, 1), (1, 3), (-5, -1), (-1, 6), (11, 2)])
 def test_over_all_axes_the_index_counts_in_row_major_order(rt: Executor, strides: tuple[int, int]) -> None:
     values = np.zeros((3, 5))
@@ -373,7 +373,7 @@ def test_over_all_axes_the_index_counts_in_row_major_order(rt: Executor, strides
     assert reduce(rt, "ARGMIN", x).numpy().tolist() == 10
 
 
-@clause("KINA-REDUCTION-16")
+@clause("KINA-REDUCTION-16", "2022f097")
 @pytest.mark.parametrize("dtype", COMPUTING)
 def test_any_and_all_look_for_zeros(rt: Executor, dtype: str) -> None:
     x = valued(rt, dtype, [[0, 0, 0], [0, 1, 0], [1, 1, 1]])
@@ -382,8 +382,8 @@ def test_any_and_all_look_for_zeros(rt: Executor, dtype: str) -> None:
     assert reduce(rt, "ALL", x, 1).raw().tolist() == [0, 0, 1]
 
 
-@clause("KINA-REDUCTION-16")
-@clause("KINA-TENSOR-33")
+@clause("KINA-REDUCTION-16", "2022f097")
+@clause("KINA-TENSOR-33", "3c069acf")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nan_is_true_and_every_zero_false(rt: Executor, dtype: str) -> None:
     x = valued(rt, dtype, [[np.nan, 0.0], [-0.0, 0.0], [np.nan, np.inf]])
@@ -394,7 +394,7 @@ def test_nan_is_true_and_every_zero_false(rt: Executor, dtype: str) -> None:
     assert reduce(rt, "ALL", truth).raw().tolist() == 1
 
 
-@clause("KINA-REDUCTION-17")
+@clause("KINA-REDUCTION-17", "68646711")
 @pytest.mark.parametrize("axis", [0, ALL])
 def test_reductions_of_nothing_give_their_neutral_value(rt: Executor, axis: int) -> None:
     for dtype in FLOATS + INTEGERS:
@@ -410,7 +410,7 @@ def test_reductions_of_nothing_give_their_neutral_value(rt: Executor, axis: int)
     assert reduce(rt, "SUM", rt.tensor("f32", (3, 0, 2)), 1).numpy().tolist() == [[0, 0]] * 3
 
 
-@clause("KINA-REDUCTION-18")
+@clause("KINA-REDUCTION-18", "7cc29148")
 @pytest.mark.parametrize("op", ["MAX", "MIN", "ARGMAX", "ARGMIN"])
 def test_the_best_of_nothing_is_refused(rt: Executor, op: str) -> None:
     for shape, axis in (((0,), 0), ((0,), ALL), ((3, 0), 1), ((3, 0), ALL), ((2, 0, 4), -2)):
@@ -419,7 +419,7 @@ def test_the_best_of_nothing_is_refused(rt: Executor, op: str) -> None:
         call.refuses("INVALID_SHAPE", clause="KINA-REDUCTION-18", in_=rt.tensor("f32", shape))
 
 
-@clause("KINA-REDUCTION-19")
+@clause("KINA-REDUCTION-19", "7ac3b289")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_infinities_and_nan_travel_through_sums(rt: Executor, dtype: str) -> None:
     nan, inf = np.nan, np.inf
@@ -431,7 +431,7 @@ def test_infinities_and_nan_travel_through_sums(rt: Executor, dtype: str) -> Non
     same(reduce(rt, "PROD", factors, 1), encode(np.array([inf, nan, nan, inf]), dtype))
 
 
-@clause("KINA-REDUCTION-20")
+@clause("KINA-REDUCTION-20", "036b7907")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_same_input_gives_the_same_bits(rt: Executor, dtype: str) -> None:
     x = stored(rt, dtype, kst.make_elements(dtype, (17, 311), "unit", 3))
@@ -447,8 +447,8 @@ def test_the_same_input_gives_the_same_bits(rt: Executor, dtype: str) -> None:
 # ---- softmax -----------------------------------------------------------------------------------------------------
 
 
-@clause("KINA-REDUCTION-21")
-@clause("KINA-REDUCTION-22")
+@clause("KINA-REDUCTION-21", "d6b3815d")
+@clause("KINA-REDUCTION-22", "183c7135")
 @pytest.mark.parametrize("function", SOFTMAXES)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_softmax_is_as_exact_as_the_table_says(rt: Executor, function: str, dtype: str) -> None:
@@ -467,7 +467,7 @@ def test_softmax_is_as_exact_as_the_table_says(rt: Executor, function: str, dtyp
             close_softmax(y, function, x, axis_of(axis), dtype)
 
 
-@clause("KINA-REDUCTION-22")
+@clause("KINA-REDUCTION-22", "183c7135")
 @pytest.mark.parametrize("function", SOFTMAXES)
 def test_softmax_of_other_dtypes_is_unsupported(rt: Executor, function: str) -> None:
     call = rt.call(function, rt.tensor("f32", (3,)), axis=0)
@@ -476,9 +476,9 @@ def test_softmax_of_other_dtypes_is_unsupported(rt: Executor, function: str) -> 
         call.refuses("UNSUPPORTED", clause="KINA-REDUCTION-22", in_=rt.tensor(dtype, (3,)))
 
 
-@clause("KINA-REDUCTION-23")
-@clause("KINA-REDUCTION-24")
-@clause("KINA-REDUCTION-25")
+@clause("KINA-REDUCTION-23", "0542418b")
+@clause("KINA-REDUCTION-24", "dd19ffbf")
+@clause("KINA-REDUCTION-25", "13371b65")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_masked_rows_and_poisoned_rows_are_defined(rt: Executor, dtype: str) -> None:
     nan, inf = np.nan, np.inf
@@ -491,7 +491,7 @@ def test_masked_rows_and_poisoned_rows_are_defined(rt: Executor, dtype: str) -> 
     same(logs, encode(np.array([[-inf, 0, -inf], [-inf] * 3, [nan] * 3, [nan] * 3, [nan] * 3]), dtype))
 
 
-@clause("KINA-REDUCTION-26")
+@clause("KINA-REDUCTION-26", "a63c1a2b")
 @pytest.mark.parametrize("function", SOFTMAXES)
 def test_softmax_in_place_is_an_overlap(rt: Executor, function: str) -> None:
     for owned in (False, True):
@@ -503,58 +503,58 @@ def test_softmax_in_place_is_an_overlap(rt: Executor, function: str) -> None:
 # ---- refusals that the three functions share ---------------------------------------------------------------------
 
 
-@clause("KINA-STATUS-23")
+@clause("KINA-STATUS-23", "54af5684")
 @every
 def test_null_is_refused(rt: Executor, case: Operation) -> None:
     case.refuses_null(rt)
 
 
-@clause("KINA-TENSOR-2")
+@clause("KINA-TENSOR-2", "9d825a0c")
 @every
 def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
     case.refuses_empty_inputs(rt)
 
 
-@clause("KINA-TENSOR-3")
-@clause("KINA-TENSOR-4")
+@clause("KINA-TENSOR-3", "4dda0318")
+@clause("KINA-TENSOR-4", "d3e0cbf9")
 @every
 def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
     case.refuses_strangers(rt)
 
 
-@clause("KINA-TENSOR-15")
-@clause("KINA-TENSOR-17")
-@clause("KINA-TENSOR-21")
+@clause("KINA-TENSOR-15", "7e378526")
+@clause("KINA-TENSOR-17", "5471aba4")
+@clause("KINA-TENSOR-21", "8dec1558")
 @every
 def test_borrowed_structs_that_cannot_be_are_refused(rt: Executor, case: Operation) -> None:
     case.refuses_bad_borrowed(rt)
 
 
-@clause("KINA-TENSOR-26")
+@clause("KINA-TENSOR-26", "eebbf8de")
 @every
 def test_an_out_of_another_shape_or_dtype_is_refused(rt: Executor, case: Operation) -> None:
     case.refuses_wrong_out(rt)
 
 
-@clause("KINA-TENSOR-14")
+@clause("KINA-TENSOR-14", "9c559134")
 @every
 def test_a_read_only_out_is_refused(rt: Executor, case: Operation) -> None:
     case.refuses_read_only(rt)
 
 
-@clause("KINA-TENSOR-30")
+@clause("KINA-TENSOR-30", "2d933e5c")
 @every
 def test_an_out_that_touches_the_input_is_refused(rt: Executor, case: Operation) -> None:
     case.refuses_overlap(rt)
 
 
-@clause("KINA-TENSOR-32")
+@clause("KINA-TENSOR-32", "3cfb9a89")
 @every
 def test_failed_inputs_are_refused(rt: Executor, case: Operation) -> None:
     case.refuses_failed_inputs(rt)
 
 
-@clause("KINA-STATUS-44")
+@clause("KINA-STATUS-44", "01bc6644")
 @every
 def test_without_memory_there_is_no_result(rt: Executor, case: Operation) -> None:
     case.refuses_without_memory(rt)
