@@ -1,0 +1,143 @@
+"""`kina.Tensor` behaves as a NumPy user expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kina
+
+
+@pytest.fixture(autouse=True)
+def _runtime(library: Path) -> None:
+    kina.use(library)
+
+
+def array() -> Any:
+    return np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+KEYS: list[Any] = [
+    0,
+    -1,
+    (1, 2, 3),
+    slice(None),
+    slice(1, None),
+    (slice(None), slice(None, None, 2)),
+    (slice(None), slice(None, None, -1)),
+    (slice(2, 0, -1), slice(5, None, -2), 1),
+    (Ellipsis, 1),
+    (1, Ellipsis, slice(1, 3)),
+    (None, 1, Ellipsis, None),
+    (slice(0, 0),),
+    (slice(7, 9), Ellipsis),
+    Ellipsis,
+    (),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_basic_indexing_selects_what_numpy_selects(key: Any) -> None:
+    expected = array()
+    tensor = kina.asarray(expected)
+
+    selected = tensor[key]
+
+    assert selected.shape == expected[key].shape
+    assert selected.numpy().tolist() == expected[key].tolist()
+    if selected.size:
+        assert np.shares_memory(selected.numpy(), expected)
+
+
+@pytest.mark.parametrize("key", [2, -3, (0, 3), (0, 0, 4), (0, 0, 0, 0)], ids=repr)
+def test_an_index_out_of_range_is_an_index_error(key: Any) -> None:
+    with pytest.raises(IndexError):
+        kina.asarray(array())[key]
+
+
+def test_views_share_and_copies_do_not() -> None:
+    source = array()
+    tensor = kina.asarray(source)
+
+    assert np.shares_memory(tensor.T.numpy(), source)
+    assert np.shares_memory(tensor.reshape(4, 6).numpy(), source)
+    assert not np.shares_memory(tensor.copy().numpy(), source)
+    assert tensor.transpose(1, -1, 0).numpy().tolist() == source.transpose(1, 2, 0).tolist()
+    assert tensor.reshape((6, 4)).numpy().tolist() == source.reshape(6, 4).tolist()
+    assert tensor[:1].broadcast_to((2, 3, 4)).numpy().tolist() == np.broadcast_to(source[:1], (2, 3, 4)).tolist()
+
+
+def test_properties_are_those_of_the_array() -> None:
+    tensor = kina.zeros((2, 0, 3), "i16")
+    scalar = kina.asarray(np.float64(2.5))
+
+    assert (tensor.ndim, tensor.size, tensor.nbytes, tensor.strides) == (3, 0, 0, (3, 3, 1))
+    assert (str(tensor.dtype), tensor.device, len(tensor)) == ("i16", "cpu", 2)
+    assert (scalar.shape, scalar.item(), scalar.nbytes) == ((), 2.5, 8)
+    assert [row.tolist() for row in kina.asarray([[1, 2], [3, 4]], "u8")] == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError):
+        len(scalar)
+
+
+def test_a_numpy_array_keeps_its_tensor_alive() -> None:
+    view = kina.asarray(array().copy()).numpy()
+
+    assert view.sum() == array().sum()
+
+
+def test_text_is_what_numpy_would_print() -> None:
+    tensor = kina.asarray([[1.5, 2], [3, 4]], "f32")
+
+    assert str(tensor) == str(tensor.numpy())
+    assert repr(tensor) == "Tensor([[1.5, 2. ],\n        [3. , 4. ]], dtype=f32)"
+    assert repr(kina.zeros((0,), "i32")) == "Tensor([], dtype=i32)"
+    assert repr(kina.zeros((2, 0), "i32")) == "Tensor([] of shape (2, 0), dtype=i32)"
+    assert repr(kina.asarray(True)) == "Tensor(True, dtype=bool)"
+    assert repr(kina.asarray([1, -2.5], "bf16")) == "Tensor([ 1. , -2.5], dtype=bf16)"
+    assert repr(kina.asarray([1, -2.5], "f8e5m2")) == "Tensor([ 1. , -2.5], dtype=f8e5m2)"
+    assert "..." in repr(kina.zeros((2000,)))
+
+
+def test_failed_bytes_print_as_failed_and_are_not_read() -> None:
+    tensor = kina.zeros((3,))
+    runtime = tensor.runtime
+    kina.errors.check(
+        runtime, runtime.runtime_failure_set(runtime.ffi.new("uint64_t *"), tensor.struct, 0, 2, runtime.ffi.NULL)
+    )
+
+    assert repr(tensor) == "Tensor(<FAILED_INPUT>, shape=(3,), dtype=f32)"
+    with pytest.raises(kina.KinaError, match="FAILED_INPUT"):
+        tensor.numpy()
+    with pytest.raises(BufferError):
+        tensor.to_dlpack()
+
+
+def test_asarray_shares_where_it_can_and_copies_where_it_must() -> None:
+    source = array()
+
+    assert kina.asarray(source).data_ptr == source.ctypes.data
+    assert kina.asarray(source, copy=True).data_ptr != source.ctypes.data
+    assert kina.asarray(source, "f64").numpy().tolist() == source.tolist()
+    assert kina.asarray(source.astype(">f4")).numpy().tolist() == source.tolist()
+    assert kina.asarray([[1, 2]], "bf16").tolist() == [[1, 2]]
+    with pytest.raises(BufferError):
+        kina.asarray(source.astype(">f4"), copy=False)
+
+
+def test_errors_say_what_was_wrong() -> None:
+    with pytest.raises(kina.KinaError, match=r"^INVALID_SHAPE: .*\[KINA-TENSOR-15\]$"):
+        kina.zeros((2, -1))
+    with pytest.raises(kina.KinaError, match=r"^UNSUPPORTED"):
+        kina.zeros((2,), device="cuda_host" if not _has_cuda() else (99, 0))
+    with pytest.raises(ValueError, match="no device"):
+        kina.zeros((2,), device="gpu")
+    with pytest.raises(TypeError, match="no dtype"):
+        kina.zeros((2,), "f128")
+
+
+def _has_cuda() -> bool:
+    count = kina.interface().new("int32_t *")
+    return bool(kina.current().runtime_device_count(count, 2) == 0 and count[0] > 0)
