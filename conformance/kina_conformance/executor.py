@@ -232,7 +232,9 @@ class Call:
                     raise Violation(f"{name} succeeded and did not write {what}")
             values[argument.parameter.name] = self._answer(argument, kind, arguments)
         if name in _RELEASING:
-            rt.forget([a for argument in arguments for a in (argument.given, *argument.tensors)])
+            owner = self.function.tags.owner if self.function.tags is not None else {}
+            ended = [a for a in arguments if owner.get(a.parameter.name, "consume") == "consume"]
+            rt.forget([thing for argument in ended for thing in (argument.given, *argument.tensors)])
         return Result(values, arguments)
 
     def _answer(self, argument: Argument, kind: str, arguments: list[Argument]) -> Any:
@@ -249,6 +251,7 @@ class Call:
                 block = value[0]
                 inputs = [a.cdata for a in arguments[1:]]
                 rt.live.append((block, lambda: rt.function("runtime_memory_deallocate")(inputs[0], block, *inputs[1:])))
+                return block
             elif "DLManaged" in kind:
                 managed = value[0]
                 rt.live.append((managed, lambda: managed.deleter(managed)))
