@@ -58,7 +58,7 @@ def test_a_programs_failure_is_the_runtimes(programs: Path) -> None:
     with pytest.raises(TypeError, match="2 tensors"):
         program.matmul(kina.zeros((2, 2)))
     with pytest.raises(TypeError, match="tensors of its own runtime"):
-        program.matmul(np.zeros((2, 2)), np.zeros((2, 2)))
+        program.matmul(*[np.zeros((2, 2))] * 2)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="matmul"):
         _ = program.convolution
 
