@@ -1,0 +1,47 @@
+"""Runs a piece of Python in a process of its own, for what ends, forks, unloads or watches a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from .executor import Executor, Violation
+
+_PRELUDE = """
+import ctypes, os, signal, sys, threading
+from kina.runtime import Runtime, interface
+ffi = interface()
+
+def opened(path=sys.argv[1]):
+    return Runtime(path)
+
+def tensor(rt, shape=(4,), device=(1, 0)):
+    made = ffi.new("KinaTensor *")
+    status = rt.runtime_alloc(made, list(shape), len(shape), rt.constants["KINA_DTYPE_F32"], *device, ffi.NULL)
+    assert status == 0, (status, ffi.string(rt.runtime_last_error_message()))
+    return made
+
+def word(rt, status):
+    return rt.status_name(status)
+"""
+
+
+def alone(rt: Executor, body: str, *arguments: str, seconds: float = 60) -> str:
+    """Standard output of `body`, run with the path of the library (and `arguments`) in `sys.argv`; it must end well."""
+    code = _PRELUDE + textwrap.dedent(body)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code, rt.lib.path, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode != 0 or done.stderr:
+        raise Violation(f"a process of its own ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout

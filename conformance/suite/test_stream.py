@@ -1,0 +1,650 @@
+"""Streams, which one work goes to, what is ordered, and the scopes of a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance.plugin import session
+
+HOST = {"device_type": 1, "device_id": 0}
+GIVERS = ["runtime_stream_main", "runtime_stream_checkout", "runtime_stream_current", "runtime_stream_phase"]
+PUSHES = ["runtime_device_push", "runtime_stream_push", "runtime_phase_push", "runtime_redirect_push"]
+Value = TypeVar("Value")
+
+
+def main(rt: Executor) -> Handle:
+    handle: Handle = rt.call("runtime_stream_main", **HOST).succeeds().out
+    return handle
+
+
+def checkout(rt: Executor) -> Handle:
+    handle: Handle = rt.call("runtime_stream_checkout", **HOST).succeeds().out
+    return handle
+
+
+def checkin(rt: Executor, stream: Handle) -> None:
+    rt.call("runtime_stream_checkin", stream).succeeds()
+
+
+def phase(rt: Executor, number: int) -> Handle:
+    handle: Handle = rt.call("runtime_stream_phase", **HOST, phase=number).succeeds().out
+    return handle
+
+
+def current(rt: Executor) -> Handle:
+    handle: Handle = rt.call("runtime_stream_current", **HOST).succeeds().out
+    return handle
+
+
+def push(rt: Executor, kind: str, stream: Handle | None = None) -> Handle:
+    if kind == "runtime_device_push":
+        call = rt.call(kind, **HOST)
+    elif kind == "runtime_phase_push":
+        call = rt.call(kind, phase=1)
+    elif kind == "runtime_resource_push":
+        call = rt.call(kind, rt.call("runtime_resource_current", **HOST).succeeds().out)
+    else:
+        call = rt.call(kind, stream or main(rt))
+    token: Handle = call.succeeds().out
+    return token
+
+
+def pop(rt: Executor, token: Handle) -> None:
+    rt.call("runtime_scope_pop", token).succeeds()
+
+
+def pop_status(rt: Executor, token: Handle) -> str:
+    return rt.call("runtime_scope_pop", token).status()
+
+
+def on_a_thread(work: Callable[[], Value]) -> Value:
+    """What `work` gives on a thread that has ended when this returns; its failure fails the test."""
+    results: list[Value] = []
+    failures: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            results.append(work())
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def eventually(happens: Callable[[], bool], seconds: float = 10) -> bool:
+    """Whether it happens soon: a joined thread still has to be taken down by the system."""
+    end = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def stream_of(tensor: Tensor) -> int:
+    return int(tensor.rt.ffi.cast("uintptr_t", tensor.struct.stream))
+
+
+def allocated(rt: Executor, stream: Handle | None = None) -> Tensor:
+    call = rt.call("runtime_alloc", (3,), ndim=1, dtype="f32", **HOST, stream=stream)
+    tensor: Tensor = call.succeeds().out
+    tensor.write([1, 2, 3])
+    return tensor
+
+
+def negated(rt: Executor, x: Tensor) -> Tensor:
+    tensor: Tensor = rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds().out
+    return tensor
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-1", "3bc9d729")
+def test_the_main_stream_is_the_same_at_every_call_and_on_every_thread(rt: Executor) -> None:
+    first = main(rt)
+
+    assert first and first == main(rt) == on_a_thread(lambda: main(rt))
+
+
+@clause("KINA-STREAM-2", "60d19c12")
+@pytest.mark.parametrize("kind", PUSHES)
+def test_no_push_changes_the_main_stream(rt: Executor, kind: str) -> None:
+    before = main(rt)
+    token = push(rt, kind, checkout(rt) if kind in {"runtime_stream_push", "runtime_redirect_push"} else None)
+
+    assert main(rt) == before
+    pop(rt, token)
+
+
+@clause("KINA-STREAM-3", "bf9da2e0")
+@given(count=st.integers(1, 20))
+def test_checked_out_streams_belong_to_one_caller(rt: Executor, count: int) -> None:
+    streams = [checkout(rt).value for _ in range(count)]
+
+    assert len({*streams, main(rt).value, phase(rt, 0).value, phase(rt, 1).value}) == count + 3
+
+
+@clause("KINA-STREAM-4", "40f980a0")
+@clause("KINA-STATUS-26", "4bd48c17")
+def test_a_checkin_ends_the_handle_and_the_stream_comes_again_under_another(rt: Executor) -> None:
+    first = checkout(rt)
+    x = negated(rt, allocated(rt, first))
+    checkin(rt, first)
+
+    rt.call("runtime_stream_synchronize", main(rt)).refuses("INVALID_HANDLE", stream=first, clause="KINA-STATUS-26")
+
+    assert checkout(rt) != first and x.numpy().tolist() == [-1, -2, -3]
+
+
+@clause("KINA-STREAM-5", "9b10453f")
+def test_only_checked_out_streams_are_checked_in(rt: Executor) -> None:
+    call = rt.call("runtime_stream_checkin", lambda: checkout(rt))
+
+    for stream in [main(rt), phase(rt, 0), phase(rt, 3)]:
+        call.refuses("INVALID_ARGUMENT", stream=stream, clause="KINA-STREAM-5")
+
+
+@clause("KINA-STREAM-6", "6b6dcae5")
+@pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push"])
+def test_a_pushed_stream_is_not_checked_in(rt: Executor, kind: str) -> None:
+    stream = checkout(rt)
+    token = push(rt, kind, stream)
+
+    rt.call("runtime_stream_checkin", lambda: checkout(rt)).refuses("BUSY", stream=stream, clause="KINA-STREAM-6")
+    refused = on_a_thread(lambda: rt.call("runtime_stream_checkin", stream).status())
+
+    assert refused == "BUSY"
+    pop(rt, token)
+    checkin(rt, stream)
+
+
+@clause("KINA-STREAM-7", "889864fc")
+@given(numbers=st.lists(st.integers(0, 200), min_size=2, max_size=6, unique=True))
+def test_a_phase_has_one_stream_of_its_own(rt: Executor, numbers: list[int]) -> None:
+    streams = [phase(rt, number).value for number in numbers]
+
+    assert [phase(rt, number).value for number in numbers] == streams
+    assert len({*streams, main(rt).value}) == len(numbers) + 1
+
+
+@clause("KINA-STREAM-8", "50909e6d")
+@given(number=st.integers(-(2**31), -1))
+def test_a_negative_phase_is_refused(rt: Executor, number: int) -> None:
+    rt.call("runtime_stream_phase", **HOST, phase=0).refuses("INVALID_ARGUMENT", phase=number, clause="KINA-STREAM-8")
+    rt.call("runtime_phase_push", phase=0).refuses("INVALID_ARGUMENT", phase=number, clause="KINA-STREAM-8")
+
+
+@clause("KINA-STREAM-9", "8ecfea7d")
+def test_main_phase_and_current_streams_are_borrowed(rt: Executor) -> None:
+    kept = [main(rt), phase(rt, 2)]
+    token = push(rt, "runtime_stream_push", kept[1])
+    pop(rt, token)
+
+    for stream in kept:
+        assert rt.call("runtime_stream_checkin", stream).status() == "INVALID_ARGUMENT"
+        assert rt.call("runtime_stream_release", stream).status() == "INVALID_ARGUMENT"
+        rt.call("runtime_stream_synchronize", stream).succeeds()
+
+
+@clause("KINA-STREAM-10", "985a770b")
+@clause("KINA-STREAM-19", "a8cb5211")
+def test_host_streams_are_streams_and_always_idle(rt: Executor) -> None:
+    for stream in [main(rt), phase(rt, 1), checkout(rt)]:
+        negated(rt, allocated(rt, stream))
+        assert stream and rt.call("runtime_stream_query", stream).succeeds().out == 1
+
+
+@clause("KINA-STREAM-17", "351daabe")
+def test_a_host_stream_has_no_native_handle(rt: Executor) -> None:
+    for stream in [main(rt), phase(rt, 1), checkout(rt)]:
+        assert rt.call("runtime_stream_native", stream).succeeds().out == rt.ffi.NULL
+
+
+@clause("KINA-STREAM-12", "3cfc3b59")
+def test_nothing_is_imported_on_the_host(rt: Executor) -> None:
+    native = rt.ffi.cast("void *", 0x1000)
+    call = rt.call("runtime_stream_import", **HOST, native=native)
+
+    call.refuses("UNSUPPORTED", control=False, clause="KINA-STREAM-12")
+    call.refuses("INVALID_ARGUMENT", control=False, native=None, clause="KINA-STATUS-23")
+    call.refuses("INVALID_ARGUMENT", control=False, out=None, clause="KINA-STATUS-23")
+    call.refuses("INVALID_ARGUMENT", control=False, device_id=1, clause="KINA-STATUS-24")
+
+
+@clause("KINA-STREAM-15", "d898bfa9")
+@clause("KINA-STATUS-26", "4bd48c17")
+def test_only_imported_streams_are_released(rt: Executor) -> None:
+    call = rt.call("runtime_stream_release", main(rt))
+
+    for stream in [main(rt), phase(rt, 0), checkout(rt)]:
+        call.refuses("INVALID_ARGUMENT", control=False, stream=stream, clause="KINA-STREAM-15")
+    call.refuses("INVALID_ARGUMENT", control=False, stream=None, clause="KINA-STATUS-28")
+    call.refuses("INVALID_HANDLE", control=False, stream=rt.handle("KinaStream", 12345), clause="KINA-STATUS-26")
+
+
+@clause("KINA-STATUS-23", "54af5684")
+@clause("KINA-STATUS-24", "b7c8e81b")
+@pytest.mark.parametrize("name", GIVERS)
+def test_a_stream_is_given_for_a_device_and_to_a_pointer(rt: Executor, name: str) -> None:
+    more = {"phase": 0} if name.endswith("phase") else {}
+    call = rt.call(name, **HOST, **more)
+
+    call.refuses("INVALID_ARGUMENT", out=None, argument="out")
+    for number in [-1, 1, 2**31 - 1]:
+        call.refuses("INVALID_ARGUMENT", device_id=number, argument="device_id")
+    for kind in [0, 99, -1]:
+        call.refuses("UNSUPPORTED", device_type=kind, argument="device_type")
+
+
+@clause("KINA-STATUS-23", "54af5684")
+@clause("KINA-STATUS-26", "4bd48c17")
+@clause("KINA-STATUS-28", "649fc08b")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runtime_stream_native",
+        "runtime_stream_query",
+        "runtime_stream_synchronize",
+        "runtime_stream_push",
+        "runtime_redirect_push",
+        "runtime_stream_checkin",
+    ],
+)
+def test_a_call_on_a_stream_needs_a_live_one(rt: Executor, name: str) -> None:
+    scope = push(rt, "runtime_phase_push")
+    ended = checkout(rt)
+    checkin(rt, ended)
+    call = rt.call(name, stream=(lambda: checkout(rt)) if name.endswith("checkin") else main(rt))
+
+    call.refuses("INVALID_ARGUMENT", stream=None, clause="KINA-STATUS-28", argument="stream")
+    for wrong in [ended.value, scope.value, 1, 2**64 - 1, main(rt).value ^ 1 << 40]:
+        call.refuses("INVALID_HANDLE", stream=rt.handle("KinaStream", wrong), argument="stream")
+    if rt.contract.functions[name].parameters[0].name == "out":
+        call.refuses("INVALID_ARGUMENT", out=None, argument="out")
+
+
+# ---- waiting ---------------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-18", "c2a8d1ce")
+def test_a_stream_can_be_waited_for(rt: Executor) -> None:
+    stream = checkout(rt)
+    y = negated(rt, allocated(rt, stream))
+
+    rt.call("runtime_stream_synchronize", stream).succeeds()
+
+    assert y.numpy().tolist() == [-1, -2, -3]
+
+
+@clause("KINA-STREAM-20", "80731120")
+@clause("KINA-STREAM-21", "6d216172")
+def test_a_stream_can_wait_for_another_and_for_itself(rt: Executor) -> None:
+    first, second = checkout(rt), checkout(rt)
+    y = negated(rt, allocated(rt, first))
+
+    rt.call("runtime_stream_wait", second, first).succeeds()
+    rt.call("runtime_stream_wait", second, second).succeeds()
+
+    assert y.numpy().tolist() == [-1, -2, -3]
+
+
+@clause("KINA-STATUS-26", "4bd48c17")
+@clause("KINA-STATUS-28", "649fc08b")
+@pytest.mark.parametrize("which", ["stream", "awaited"])
+def test_waiting_takes_two_live_streams(rt: Executor, which: str) -> None:
+    call = rt.call("runtime_stream_wait", stream=main(rt), awaited=phase(rt, 1))
+    ended = checkout(rt)
+    checkin(rt, ended)
+    missing: dict[str, Any] = {which: None}
+    stale: dict[str, Any] = {which: ended}
+
+    call.refuses("INVALID_ARGUMENT", argument=which, **missing)
+    call.refuses("INVALID_HANDLE", argument=which, **stale)
+
+
+# ---- which stream ----------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-23", "e0afda32")
+def test_the_newest_stream_push_is_current_also_inside_a_later_device_scope(rt: Executor) -> None:
+    outer, inner = checkout(rt), checkout(rt)
+    push(rt, "runtime_stream_push", outer)
+    push(rt, "runtime_stream_push", inner)
+    assert current(rt) == inner
+
+    scope = push(rt, "runtime_device_push")
+    assert current(rt) == inner
+    pop(rt, scope)
+
+
+@clause("KINA-STREAM-24", "0b9a4f1d")
+def test_without_a_push_the_device_scope_decides_and_else_the_main_stream(rt: Executor) -> None:
+    assert current(rt) == main(rt)
+    numbered = push(rt, "runtime_phase_push")
+    assert current(rt) == main(rt)
+
+    scope = push(rt, "runtime_device_push")
+
+    assert current(rt) == phase(rt, 1)
+    pop(rt, scope)
+    assert current(rt) == main(rt)
+    pop(rt, numbered)
+
+
+@clause("KINA-STREAM-25", "76488494")
+def test_redirects_and_phases_act_on_scopes_entered_after_them_alone(rt: Executor) -> None:
+    push(rt, "runtime_device_push")
+
+    push(rt, "runtime_redirect_push", checkout(rt))
+    push(rt, "runtime_phase_push")
+
+    assert current(rt) == main(rt)
+
+
+@clause("KINA-STREAM-26", "e9b92454")
+@pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push", "runtime_phase_push"])
+def test_scopes_do_not_reach_other_threads(rt: Executor, kind: str) -> None:
+    push(rt, kind, checkout(rt))
+    push(rt, "runtime_device_push")
+    assert current(rt) != main(rt)
+
+    assert on_a_thread(lambda: current(rt)) == main(rt)
+
+
+@clause("KINA-STREAM-27", "908e75df")
+def test_a_stream_parameter_wins_and_null_means_the_current_one(rt: Executor) -> None:
+    pushed, given_ = checkout(rt), checkout(rt)
+    push(rt, "runtime_stream_push", pushed)
+
+    assert stream_of(allocated(rt, given_)) == given_.value
+    assert stream_of(allocated(rt)) == pushed.value
+
+
+@clause("KINA-STREAM-30", "07ef7e11")
+def test_an_operation_runs_on_the_first_inputs_stream_unless_a_scope_says_otherwise(rt: Executor) -> None:
+    own, other, pushed = checkout(rt), checkout(rt), checkout(rt)
+    a, b = allocated(rt, own), allocated(rt, other)
+
+    def result(first: Tensor, second: Tensor) -> int:
+        return stream_of(rt.call("runtime_gpu_binary", first, second, op="KINA_BINARY_ADD").succeeds().out)
+
+    assert (result(a, b), result(b, a)) == (own.value, other.value)
+    scope = push(rt, "runtime_device_push")
+    assert result(a, b) == main(rt).value
+    token = push(rt, "runtime_stream_push", pushed)
+    assert result(a, b) == pushed.value
+    pop(rt, token)
+    pop(rt, scope)
+    assert result(a, b) == own.value
+
+
+@clause("KINA-STREAM-31", "16d72447")
+def test_an_ended_stream_does_not_count(rt: Executor) -> None:
+    own = checkout(rt)
+    x = allocated(rt, own)
+    checkin(rt, own)
+    taken_again = checkout(rt)
+
+    y = negated(rt, x)
+
+    assert stream_of(y) == main(rt).value != taken_again.value and y.numpy().tolist() == [-1, -2, -3]
+
+
+@clause("KINA-STREAM-32", "6818a047")
+@pytest.mark.parametrize("kind", PUSHES)
+def test_who_holds_a_stream_keeps_it(rt: Executor, kind: str) -> None:
+    own = checkout(rt)
+    x = allocated(rt, own)
+
+    token = push(rt, kind, checkout(rt))
+    negated(rt, x)
+    inside = stream_of(x)
+    pop(rt, token)
+
+    assert inside == stream_of(x) == own.value
+    rt.call("runtime_stream_synchronize", own).succeeds()
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-33", "63f21257")
+@given(steps=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
+def test_reads_and_writes_of_a_storage_keep_their_order_across_streams_and_threads(
+    rt: Executor, steps: list[tuple[int, bool]]
+) -> None:
+    streams = [main(rt), phase(rt, 1), checkout(rt), checkout(rt)]
+    x = allocated(rt)
+    one = rt.tensor("f32", (3,), 1)
+
+    def step(number: int) -> None:
+        token = push(rt, "runtime_stream_push", streams[number])
+        assert rt.call("runtime_gpu_binary", x, one, op="KINA_BINARY_ADD", out=x).status() == "SUCCESS"
+        pop(rt, token)
+
+    for number, elsewhere in steps:
+        if elsewhere:
+            on_a_thread(lambda number=number: step(number))  # type: ignore[misc]
+        else:
+            step(number)
+
+    assert x.numpy().tolist() == [n + len(steps) for n in [1, 2, 3]]
+
+
+@clause("KINA-STREAM-35", "d893505d")
+def test_freed_bytes_go_back_to_the_resource_that_allocated_them(rt: Executor) -> None:
+    base = rt.call("runtime_resource_host").succeeds().out
+    own = rt.call("runtime_resource_limit", base, 2**20).succeeds().out
+    token = rt.call("runtime_resource_push", own).succeeds().out
+    x = allocated(rt)
+    y = negated(rt, x)
+    pop(rt, token)
+
+    def live() -> int:
+        return int(rt.call("runtime_resource_info", own).succeeds().out.live_blocks)
+
+    assert live() == 2
+    y.numpy()
+    for tensor in [x, y]:
+        rt.call("runtime_free", tensor).succeeds()
+    assert live() == 0
+
+
+@clause("KINA-STREAM-36", "0d1293fe")
+@given(count=st.integers(1, 5000))
+def test_work_on_host_tensors_is_complete_at_return(rt: Executor, count: int) -> None:
+    x = rt.tensor("i64", (count,), np.arange(count))
+
+    y = rt.call("runtime_gpu_unary", x, op="KINA_UNARY_SQUARE", out=rt.out("i64", (count,))).succeeds().out
+
+    assert (y.numpy() == np.arange(count) ** 2).all()
+
+
+@clause("KINA-STREAM-37", "609f45c1")
+def test_a_copy_to_the_host_returns_with_its_bytes(rt: Executor) -> None:
+    x = allocated(rt)
+
+    y = rt.call("runtime_copy_to_host", x).succeeds().out
+    z = rt.call("runtime_copy", x, **HOST).succeeds().out
+
+    assert y.numpy().tolist() == z.numpy().tolist() == [1, 2, 3]
+
+
+# ---- capture ---------------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-42", "48039cb2")
+def test_a_host_stream_is_not_captured(rt: Executor) -> None:
+    host = rt.call("runtime_resource_current", **HOST).succeeds().out
+    call = rt.call("runtime_capture_push", main(rt), host)
+
+    call.refuses("UNSUPPORTED", control=False)
+    for change in [{"out": None}, {"stream": None}, {"resource": None}]:
+        call.refuses("INVALID_ARGUMENT", control=False, **change)
+    call.refuses("INVALID_HANDLE", control=False, stream=rt.handle("KinaStream", 77))
+    call.refuses("INVALID_HANDLE", control=False, resource=rt.handle("KinaResource", main(rt).value))
+
+
+# ---- scopes ----------------------------------------------------------------------------------------------------------
+
+
+@clause("KINA-STREAM-43", "68a10532")
+@clause("KINA-STREAM-44", "b7f4dbc8")
+@pytest.mark.parametrize("kind", [*PUSHES, "runtime_resource_push"])
+def test_a_push_is_in_force_until_its_token_is_popped(rt: Executor, kind: str) -> None:
+    before = current(rt)
+    token = push(rt, kind, checkout(rt))
+
+    pop(rt, token)
+
+    assert current(rt) == before and pop_status(rt, token) == "INVALID_HANDLE"
+
+
+@clause("KINA-STREAM-45", "7e749e63")
+@clause("KINA-STATUS-28", "649fc08b")
+def test_only_the_newest_token_is_popped(rt: Executor) -> None:
+    stream = checkout(rt)
+    older = push(rt, "runtime_stream_push", stream)
+    call = rt.call("runtime_scope_pop", lambda: push(rt, "runtime_phase_push"))
+
+    call.refuses("INVALID_ARGUMENT", scope=None, clause="KINA-STATUS-28")
+    push(rt, "runtime_phase_push")
+    call.refuses("INVALID_ARGUMENT", scope=older, clause="KINA-STREAM-45")
+
+    assert current(rt) == stream, "a refused pop changed what is in force"
+
+
+@clause("KINA-STREAM-45", "7e749e63")
+def test_a_dead_token_is_no_handle(rt: Executor) -> None:
+    dead = push(rt, "runtime_phase_push")
+    pop(rt, dead)
+    call = rt.call("runtime_scope_pop", lambda: push(rt, "runtime_phase_push"))
+
+    for wrong in [dead.value, main(rt).value, 3, 2**64 - 1]:
+        call.refuses("INVALID_HANDLE", scope=rt.handle("KinaScope", wrong))
+
+
+@clause("KINA-STREAM-45", "7e749e63")
+def test_another_threads_token_is_refused_and_stays(rt: Executor) -> None:
+    token = push(rt, "runtime_phase_push")
+
+    refused = on_a_thread(lambda: pop_status(rt, token))
+
+    assert refused == "INVALID_ARGUMENT"
+    pop(rt, token)
+
+
+@clause("KINA-STREAM-46", "56186d0f")
+@pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push"])
+def test_scopes_end_with_their_thread(rt: Executor, kind: str) -> None:
+    stream = checkout(rt)
+
+    def left() -> list[int]:
+        tokens = [push(rt, kind, stream), push(rt, "runtime_device_push"), push(rt, kind, stream)]
+        values = [token.value for token in tokens]
+        rt.forget(tokens)
+        assert rt.call("runtime_stream_checkin", stream).status() == "BUSY"
+        return values
+
+    tokens = on_a_thread(left)
+
+    ended = eventually(lambda: rt.call("runtime_stream_checkin", stream).status() == "SUCCESS")
+    rt.forget([stream])
+    assert ended, "the stream stays pushed by a thread that has ended"
+    for token in tokens:
+        assert pop_status(rt, rt.handle("KinaScope", token)) == "INVALID_HANDLE"
+
+
+@clause("KINA-STREAM-47", "6e06d620")
+@given(count=st.integers(2, 6))
+def test_one_object_is_pushed_as_often_as_one_likes(rt: Executor, count: int) -> None:
+    stream = checkout(rt)
+    tokens = [push(rt, "runtime_stream_push", stream) for _ in range(count)]
+
+    assert len({token.value for token in tokens}) == count
+    for token in reversed(tokens):
+        assert current(rt) == stream
+        assert rt.call("runtime_stream_checkin", stream).status() == "BUSY"
+        pop(rt, token)
+    checkin(rt, stream)
+
+
+@clause("KINA-STREAM-48", "0dab11c1")
+def test_a_thread_has_a_thousand_scopes(rt: Executor) -> None:
+    streams = [phase(rt, n) for n in range(7)]
+    tokens = [push(rt, "runtime_stream_push", streams[n % 7]) for n in range(1000)]
+
+    for n in reversed(range(1000)):
+        assert current(rt) == streams[n % 7]
+        pop(rt, tokens[n])
+    assert current(rt) == main(rt)
+
+
+class Scopes(RuleBasedStateMachine):
+    """The scopes of one thread against a list: which stream is current, which token can be popped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rt = session()
+        self.mark = len(self.rt.live)
+        self.main = main(self.rt)
+        self.streams: list[Handle] = [self.main, phase(self.rt, 1), phase(self.rt, 2)]
+        self.entered: list[tuple[str, Handle, Handle]] = []  # kind, what it binds, token
+
+    def expected(self) -> Handle:
+        return self.newest("stream") or self.newest("device") or self.main
+
+    def newest(self, kind: str) -> Handle | None:
+        return next((bound for other, bound, _ in reversed(self.entered) if other == kind), None)
+
+    @rule(number=st.integers(0, 2), kind=st.sampled_from(["stream", "redirect"]))
+    def push_a_stream(self, number: int, kind: str) -> None:
+        token = push(self.rt, f"runtime_{kind}_push", self.streams[number])
+        self.entered.append((kind, self.streams[number], token))
+
+    @rule(number=st.integers(1, 2))
+    def push_a_phase(self, number: int) -> None:
+        token = self.rt.call("runtime_phase_push", phase=number).succeeds().out
+        self.entered.append(("phase", self.streams[number], token))
+
+    @rule()
+    def enter_the_device(self) -> None:
+        bound = self.newest("redirect") or self.newest("phase") or self.main
+        self.entered.append(("device", bound, push(self.rt, "runtime_device_push")))
+
+    @precondition(lambda self: self.entered)
+    @rule()
+    def pop_the_newest(self) -> None:
+        pop(self.rt, self.entered.pop()[2])
+
+    @precondition(lambda self: len(self.entered) > 1)
+    @rule(data=st.data())
+    def popping_an_older_one_is_refused(self, data: st.DataObject) -> None:
+        older = data.draw(st.sampled_from(self.entered[:-1]))
+        assert pop_status(self.rt, older[2]) == "INVALID_ARGUMENT"
+
+    @invariant()
+    def the_current_stream_is_the_expected_one(self) -> None:
+        assert current(self.rt) == self.expected()
+
+    def teardown(self) -> None:
+        self.rt.release_since(self.mark)
+
+
+TestScopes = clause("KINA-STREAM-44", "b7f4dbc8")(Scopes.TestCase)
