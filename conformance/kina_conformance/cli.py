@@ -11,6 +11,7 @@ import fnmatch
 import platform
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(options.lib, options.tier, options.seed, features)
     weak = _weakness(options, features, library)
     runner = Runner(settings, tests, max(1, options.jobs), options.timeout / 1000, screen.test)
-    screen.begin({batch.chapter: len(batch.tests) for batch in runner.queue})
+    screen.begin(Counter(batch.chapter for batch in runner.queue for _ in batch.tests))
     run = runner.complete()
     screen.finish()
     verdict = judge(agreed, library, run, weak, complete=not weak)

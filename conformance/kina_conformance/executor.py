@@ -42,6 +42,8 @@ _RELEASING = {
     "runtime_memory_deallocate",
     "runtime_to_dlpack",
     "runtime_to_dlpack_legacy",
+    "runtime_from_dlpack",
+    "runtime_from_dlpack_legacy",
 }
 _UNSPECIFIED_CONTENTS = {"DEVICE", "KERNEL_LAUNCH", "INTERNAL", "DEVICE_LOST", "VENDOR_LIBRARY"}
 
@@ -437,6 +439,7 @@ class Executor:
         self.lib = Runtime(path, self.witness)
         self.ffi = self.lib.ffi
         self.live: list[tuple[Any, Callable[[], Any]]] = []
+        self.kept: list[Any] = []  # callbacks that the library may still call
 
     # ---- calls -----------------------------------------------------------------------------------------------------
 
@@ -455,6 +458,11 @@ class Executor:
 
     def offers(self, feature: str) -> bool:
         return self.lib.offers(feature)
+
+    def device_count(self, device_type: int) -> int:
+        count = self.ffi.new("int32_t *")
+        status = self.function("runtime_device_count")(count, device_type)
+        return int(count[0]) if status == 0 else 0
 
     def constant(self, name: str) -> int:
         return self.lib.constants[name]

@@ -153,7 +153,9 @@ class Tensor:
         try:
             if self.is_empty:
                 return "empty"
-            if self.struct.magic != self.rt.lib.KINA_TENSOR_MAGIC:
+            dl = self.struct.dl
+            readable = 0 <= dl.ndim <= 32 and (dl.ndim == 0 or dl.shape != self.rt.ffi.NULL)
+            if self.struct.magic != self.rt.lib.KINA_TENSOR_MAGIC or not readable:
                 return f"KinaTensor(magic={self.struct.magic:#x}, handle={self.handle:#x})"
             text = f"{self.dtype}{list(self.shape)}"
             if self.strides != compact(self.shape):

@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clause(id, hash): the clause that the test decides")
     config.addinivalue_line("markers", "case(rows): the known faults of other projects that the test looks for")
     config.addinivalue_line("markers", "needs(feature): the test concerns a feature that a build may lack")
+    config.addinivalue_line("markers", "lacks(feature): the test asks a build that does not offer the feature")
     for tier, count in EXAMPLES.items():
         hypothesis.settings.register_profile(
             f"kina-{tier}",

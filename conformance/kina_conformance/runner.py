@@ -22,6 +22,7 @@ from .worker import FRAME, Batch, Settings, run_batch
 
 TICK_SECONDS = 0.05
 TEST_SECONDS = 300.0
+BATCH_TESTS = 400
 
 
 @dataclass
@@ -242,9 +243,14 @@ class Runner:
 
 
 def batches(tests: list[dict[str, Any]]) -> list[Batch]:
-    """A batch per chapter, the largest first so that the last job is a short one."""
+    """A batch per chapter, the largest first so that the last job is a short one; very large ones are cut."""
     found: dict[str, Batch] = {}
     for test in tests:
         chapter = Path(test["file"]).stem.removeprefix("test_")
         found.setdefault(chapter, Batch(chapter, test["file"], [])).tests.append(test["id"])
-    return sorted(found.values(), key=lambda batch: -len(batch.tests))
+    cut = [
+        Batch(batch.chapter, batch.file, batch.tests[start : start + BATCH_TESTS])
+        for batch in found.values()
+        for start in range(0, len(batch.tests), BATCH_TESTS)
+    ]
+    return sorted(cut, key=lambda batch: -len(batch.tests))
