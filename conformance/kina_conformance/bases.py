@@ -157,7 +157,7 @@ BASES: dict[str, Callable[[Executor], Call]] = {
         flags=0,
     ),
     "runtime_tensor_synchronize": _on("runtime_tensor_synchronize", _TENSOR),
-    "runtime_tensor_record_use": _on("runtime_tensor_record_use", _TENSOR, _STREAM, access="KINA_ACCESS_READ"),
+    "runtime_tensor_record_use": _on("runtime_tensor_record_use", _TENSOR, stream=None, access="KINA_ACCESS_READ"),
     "runtime_overlap": _on("runtime_overlap", _A, _B),
     "runtime_is_exclusive": _on("runtime_is_exclusive", _TENSOR),
     "runtime_byte_range": _on("runtime_byte_range", _TENSOR),

@@ -14,6 +14,7 @@ from kina.header import Parameter
 from .arguments import HANDLES
 from .bases import BASES, base, has_control, matrix
 from .contract import Function, contract
+from .dtypes import dtype_of
 from .executor import OPERATIONS, Call, Executor
 from .memory import Params, Tensor
 
@@ -76,10 +77,18 @@ def is_operation(function: Function) -> bool:
 
 
 def refuse(rt: Executor, cell: Cell, status: str, value: Any, clause: str | Sequence[str] | None, **more: Any) -> None:
-    """The valid call with the cell's parameter changed to `value` is refused for that clause."""
+    """The valid call with the cell's parameter changed to `value` is refused, for that clause or its own chapter's."""
     call = base(rt, cell.function)
     changed = value(rt, call) if callable(value) and not isinstance(value, rt.ffi.CData) else value
+    if clause is not None:
+        clause = [*([clause] if isinstance(clause, str) else clause), *own_clauses(call.function, status)]
     call.refuses(status, clause=clause, control=has_control(rt, cell.function), **{cell.parameter: changed}, **more)
+
+
+def own_clauses(function: Function, status: str) -> list[str]:
+    """Clauses of the function's own chapter for a status: they say more than the general one."""
+    rows = function.tags.errors if function.tags else {}
+    return [c for c in rows[status].clauses if f"-{function.chapter.upper()}-" in c] if status in rows else []
 
 
 def given_tensor(rt: Executor, call: Call, parameter: str) -> Tensor:
@@ -160,7 +169,7 @@ def _short(rt: Executor, tensor: Tensor) -> None:
 
 
 def _offset(rt: Executor, tensor: Tensor) -> None:
-    tensor.struct.dl.byte_offset += 4
+    tensor.struct.dl.byte_offset += dtype_of(tensor.dtype).bytes
 
 
 def _misaligned(rt: Executor, tensor: Tensor) -> None:
@@ -169,7 +178,7 @@ def _misaligned(rt: Executor, tensor: Tensor) -> None:
 
 
 def _far_stride(rt: Executor, tensor: Tensor) -> None:
-    tensor.struct.dl.strides[0] = 2**62
+    tensor.struct.dl.strides[0] = 2**40
 
 
 def _huge(rt: Executor, tensor: Tensor) -> None:
@@ -207,6 +216,12 @@ def result_of(rt: Executor, call: Call) -> tuple[str, tuple[int, ...]]:
     """Dtype and shape of what the valid call gives."""
     out = call.succeeds().out
     return out.dtype, out.shape
+
+
+def into_out(rt: Executor, call: Call) -> Call:
+    """The valid call with an out to write into: structural operations then copy."""
+    dtype, shape = result_of(rt, call)
+    return Call(rt, call.function, {**call.given, "out": rt.out(dtype, shape)})
 
 
 def other_shape(rt: Executor, call: Call) -> Tensor:
@@ -286,9 +301,9 @@ def failed(rt: Executor, call: Call) -> Iterator[None]:
     names = [k for k, v in call.given.items() if k in {"in", "a", "values", "inputs", "tensor"}]
     value = call.given[names[0]]
     tensor = value[0] if isinstance(value, list) else value
-    cause = rt.call("runtime_failure_set", tensor, cause=0, status="DEVICE", message="set by a test")
+    cause = rt.call("runtime_failure_set", tensor=tensor, cause=0, status="DEVICE", message="set by a test")
     cause.succeeds()
     try:
         yield
     finally:
-        rt.call("runtime_failure_clear", tensor).succeeds()
+        rt.call("runtime_failure_clear", tensor=tensor).succeeds()

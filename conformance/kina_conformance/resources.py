@@ -1,4 +1,4 @@
-"""What the tests of the chapter resource share: counters, custom resources made of Python, log rows, child processes."""
+"""What the tests of the chapter resource share: counters, custom resources in Python, log rows, child processes."""
 
 from __future__ import annotations
 

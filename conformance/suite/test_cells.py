@@ -213,7 +213,7 @@ def test_a_failed_input_stops_the_operation(rt: Executor, cell: Cell) -> None:
     if not has_control(rt, cell.function):
         base(rt, cell.function).refuses("UNSUPPORTED", control=False)
         return
-    call = base(rt, cell.function)
+    call = cells.into_out(rt, base(rt, cell.function))
     call.refuses("FAILED_INPUT", within=lambda: cells.failed(rt, call), clause="KINA-TENSOR-32")
 
 
