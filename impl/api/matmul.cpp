@@ -29,6 +29,9 @@ class MatmulOptions : public Options<KinaMatmulParams> {
   void validate() {
     if (bias_) bias_->validate();
   }
+  void offer() const {
+    if (bias_) bias_->offer();
+  }
   const Input* bias() const { return bias_ ? &*bias_ : nullptr; }
   double alpha() const { return (*this)->scaled != 0 ? (*this)->alpha : 1; }
   double beta() const { return (*this)->scaled != 0 ? (*this)->beta : 0; }

@@ -104,6 +104,9 @@ class Joined {
   void validate() {
     for (Input& input : inputs_) input.validate();
   }
+  void offer() const {
+    for (const Input& input : inputs_) input.offer();
+  }
   const std::vector<Input>& inputs() const { return inputs_; }
 
  private:
