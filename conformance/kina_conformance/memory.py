@@ -63,7 +63,7 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         dl = self.struct.dl
-        return tuple(int(dl.shape[i]) for i in range(dl.ndim))
+        return () if dl.shape == self.rt.ffi.NULL else tuple(int(dl.shape[i]) for i in range(dl.ndim))
 
     @property
     def strides(self) -> tuple[int, ...]:
