@@ -207,7 +207,8 @@ def test_category_and_retryable_follow_from_the_status(rt: Executor) -> None:
     rows = {row["name"]: row for row in rt.contract.tables["statuses"]["status"]}
     stream = rt.call("runtime_stream_checkout", **HOST).succeeds().out
     rt.call("runtime_stream_push", stream).succeeds()
-    seen = [rt.call("runtime_stream_checkin", stream).status() and rt.record()]
+    rt.call("runtime_stream_checkin", stream).status()
+    seen = [rt.record()]
     for name, given_ in failing(rt):
         rt.call(name, **given_).status()
         seen.append(rt.record())
@@ -710,7 +711,12 @@ def test_when_the_change_returns_no_other_thread_is_in_the_old_callback(rt: Exec
         caller.start()
         assert inside.wait(20)
         changes = rt.call("runtime_set_log_callback", callback=None, context=None, level="KINA_LOG_OFF")
-        changer = threading.Thread(target=lambda: (changes.status(), order.append("changed")))
+
+        def change() -> None:
+            changes.status()
+            order.append("changed")
+
+        changer = threading.Thread(target=change)
         changer.start()
         changer.join(0.2)
         waited = changer.is_alive()
