@@ -56,3 +56,15 @@ expect_failure() {
   printf '%s\n' "$output" | tail -n 20 | sed 's/^/        /'
 }
 summary() { say "$passed passed, $failed failed, 0 skipped"; [ "$failed" -eq 0 ]; }
+
+# judge NAME CODE LIBRARY ARGUMENT...: runs kina-conformance and counts its tests; it must end with CODE (5: clean, but too
+# little for a claim). The report lies in build/report-NAME.
+judge() {
+  local report="$root/build/report-$1" wanted=$2 library=$3 code=0 good bad
+  shift 3
+  rm -rf "$report"
+  PYTHONPATH="$root/conformance" "$python" -m kina_conformance run --lib "$library" --report "$report" --format plain "$@" || code=$?
+  read -r good bad < <("$python" ci/counts.py "$report/report.json")
+  passed=$((passed + good)) failed=$((failed + bad))
+  if [ "$code" -ne "$wanted" ]; then fail "kina-conformance ended with $code, not $wanted"; fi
+}

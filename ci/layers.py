@@ -5,7 +5,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-VALUES = {"error", "messages", "status", "dtype", "dtypes", "half", "geometry"}  # core's value types: a backend may know these and nothing else of core
+VALUES = {
+    "error",
+    "messages",
+    "status",
+    "dtype",
+    "dtypes",
+    "half",
+    "geometry",
+}  # core's value types: a backend may know these and nothing else of core
 DEVICES = ["impl/cpu", "impl/cuda", "impl/sim"]
 MAY_INCLUDE = {
     "include": ["dlpack"],
