@@ -255,6 +255,7 @@ def overlapping_out(rt: Executor, call: Call) -> Tensor:
     item = out.size_bytes // max(1, out.elements)
     out.struct.dl.data = rt.ffi.cast("void *", source.address + max(item, 4))
     out.buffer = None
+    out.watched = False
     out.keep.append(source)
     return out
 

@@ -366,7 +366,12 @@ def _bytes_of(
         held.append((what, read, read()))
     for tensor in argument.tensors:
         shared = any(tensor.data < w.data + w.size_bytes and w.data < tensor.data + tensor.size_bytes for w in written)
-        if tensor.struct.magic == rt.lib.KINA_TENSOR_MAGIC and tensor.device[0] in {1, 3} and not shared:
+        if (
+            tensor.watched
+            and tensor.struct.magic == rt.lib.KINA_TENSOR_MAGIC
+            and tensor.device[0] in {1, 3}
+            and not shared
+        ):
             held.append((f"the bytes of {argument.parameter.name}", tensor.storage_bytes, tensor.storage_bytes()))
     return held
 

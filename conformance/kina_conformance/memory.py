@@ -47,6 +47,7 @@ class Tensor:
         self.struct = struct
         self.buffer = buffer
         self.keep = list(keep)
+        self.watched = True  # False: its bytes are others', so that changes there prove nothing
 
     @property
     def is_empty(self) -> bool:
