@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .compare import dtypes_of
@@ -58,7 +58,10 @@ def failed(rt: Executor, tensor: Tensor) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Operation:
-    """A valid call: its tensor inputs, its other arguments, and what it gives for them."""
+    """A valid call: its tensor inputs, its other arguments, and what it gives for them.
+
+    All inputs have `dtype` and `shape`, but those named in `dtypes` and `shapes`. A `listed` input is one entry of a list.
+    """
 
     function: str
     inputs: tuple[str, ...]
@@ -68,12 +71,32 @@ class Operation:
     result_dtype: str = "f32"
     result_shape: tuple[int, ...] = (3, 4)
     in_place: bool = False
+    gives_view: bool = False
+    listed: bool = False
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def dtype_of(self, name: str) -> str:
+        return self.result_dtype if name == "out" else self.dtypes.get(name, self.dtype)
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        return self.result_shape if name == "out" else self.shapes.get(name, self.shape)
+
+    def tensor(self, rt: Executor, name: str, **layout: Any) -> Tensor:
+        return rt.tensor(self.dtype_of(name), self.shape_of(name), **layout)
+
+    def given(self, name: str, tensor: Tensor) -> dict[str, Any]:
+        """The argument `name` with this tensor in it."""
+        return {name: [tensor] if self.listed and name != "out" else tensor}
 
     def operands(self, rt: Executor, owned: bool = False) -> dict[str, Tensor]:
-        return {name: rt.tensor(self.dtype, self.shape, owned=owned) for name in self.inputs}
+        return {name: self.tensor(rt, name, owned=owned) for name in self.inputs}
 
     def call(self, rt: Executor, owned: bool = False, **changes: Any) -> Call:
-        return rt.call(self.function, **{**self.operands(rt, owned), **self.arguments, **changes})
+        operands: dict[str, Any] = {}
+        for name, tensor in self.operands(rt, owned).items():
+            operands |= self.given(name, tensor)
+        return rt.call(self.function, **{**operands, **self.arguments, **changes})
 
     def out(self, rt: Executor, **layout: Any) -> Tensor:
         return rt.out(self.result_dtype, self.result_shape, **layout)
@@ -88,36 +111,37 @@ class Operation:
     def refuses_empty_inputs(self, rt: Executor) -> None:
         call = self.call(rt)
         for name in self.inputs:
-            call.refuses("INVALID_ARGUMENT", clause="KINA-TENSOR-2", **{name: rt.empty()})
+            call.refuses("INVALID_ARGUMENT", clause="KINA-TENSOR-2", **self.given(name, rt.empty()))
         empty = rt.empty()
-        changes = {**dict.fromkeys(self.inputs, empty), "out": empty}
+        changes: dict[str, Any] = {"out": empty}
+        for name in self.inputs:
+            changes |= self.given(name, empty)
         call.refuses("INVALID_ARGUMENT", clause="KINA-TENSOR-2", as_one="one empty struct as out and input", **changes)
 
     def refuses_strangers(self, rt: Executor) -> None:
         """Wrong magic, and a handle that is not live."""
         call = self.call(rt, out=self.out(rt, owned=True))
         for name in (*self.inputs, "out"):
-            shape = self.result_shape if name == "out" else self.shape
-            broken = rt.tensor(self.result_dtype if name == "out" else self.dtype, shape)
+            broken = self.tensor(rt, name)
             broken.struct.magic ^= 1
-            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-3", **{name: broken})
-            stale = ended(rt, self.result_dtype if name == "out" else self.dtype, shape)
-            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-4", **{name: stale})
+            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-3", **self.given(name, broken))
+            stale = ended(rt, self.dtype_of(name), self.shape_of(name))
+            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-4", **self.given(name, stale))
 
     def refuses_bad_borrowed(self, rt: Executor) -> None:
         """Structs on the caller's memory that cannot be."""
         call = self.call(rt)
         for name in self.inputs:
-            outside = rt.tensor(self.dtype, self.shape)
+            outside = self.tensor(rt, name)
             outside.struct.size_bytes -= 1
-            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-21", **{name: outside})
-            negative = rt.tensor(self.dtype, self.shape)
+            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-21", **self.given(name, outside))
+            negative = self.tensor(rt, name)
             negative.struct.dl.shape[0] = -1
-            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-15", control=True, **{name: negative})
-            negative.struct.dl.shape[0] = self.shape[0]
-            unknown = rt.tensor(self.dtype, self.shape)
+            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-15", control=True, **self.given(name, negative))
+            negative.struct.dl.shape[0] = self.shape_of(name)[0]
+            unknown = self.tensor(rt, name)
             unknown.struct.dl.dtype.lanes = 2
-            call.refuses("UNSUPPORTED", clause="KINA-TENSOR-17", **{name: unknown})
+            call.refuses("UNSUPPORTED", clause="KINA-TENSOR-17", **self.given(name, unknown))
             unknown.struct.dl.dtype.lanes = 1
 
     def refuses_wrong_out(self, rt: Executor) -> None:
@@ -136,27 +160,32 @@ class Operation:
         """Borrowed and owned bytes alike: one element, all but one, and a whole input where that is not legal."""
         whole = 4096
         for owned in (False, True):
-            base = rt.tensor(self.dtype, (whole,), owned=owned)
             result = rt.tensor(self.result_dtype, (whole,), owned=owned)
             for name in self.inputs:
-                given = _part(rt, base, self.shape, 64)
-                call = self.call(rt, out=_part(rt, result, self.result_shape, 64), **{name: given})
-                if self.result_dtype != self.dtype:
+                base = rt.tensor(self.dtype_of(name), (whole,), owned=owned)
+                given = _part(rt, base, self.shape_of(name), 64)
+                call = self.call(rt, out=_part(rt, result, self.result_shape, 64), **self.given(name, given))
+                if self.result_dtype != self.dtype_of(name):
                     continue
                 for offset in (63, 65):
                     shifted = _part(rt, base, self.result_shape, offset)
                     call.refuses("OVERLAP", argument="out", out=shifted)
-                if not self.in_place and self.result_shape == self.shape:
+                if not self.in_place and self.result_shape == self.shape_of(name):
                     call.refuses("OVERLAP", argument="out", out=given)
 
     def refuses_failed_inputs(self, rt: Executor) -> None:
         operands = self.operands(rt, owned=True)
-        for given in ({}, {"out": self.out(rt, owned=True)}):
-            call = self.call(rt, **operands, **given)
+        arguments: dict[str, Any] = {}
+        for name, tensor in operands.items():
+            arguments |= self.given(name, tensor)
+        outs = [] if self.gives_view else [rt.empty()]
+        for out in (*outs, self.out(rt, owned=True)):
+            was_empty = out.is_empty
+            call = self.call(rt, **arguments, **({} if was_empty else {"out": out}))
             for tensor in operands.values():
                 call.refuses("FAILED_INPUT", clause="KINA-TENSOR-32", within=lambda t=tensor: failed(rt, t))
-                if given:
-                    rt.call("runtime_failure_clear", tensor=given["out"]).succeeds()
+                if not was_empty:
+                    rt.call("runtime_failure_clear", tensor=out).succeeds()
 
     def refuses_without_memory(self, rt: Executor) -> None:
         self.call(rt).refuses("OUT_OF_MEMORY", clause="KINA-STATUS-44", within=rt.limited)
