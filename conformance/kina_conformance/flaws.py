@@ -87,7 +87,7 @@ QUERIES = [
     Case("runtime_fill", lambda rt: {"tensor": _x(rt), "value": b"\0\0\0\0", "value_bytes": 4}),
 ]
 
-CASES = OPERATIONS + QUERIES
+CASES = {case.function: case for case in OPERATIONS + QUERIES}
 
 
 def inputs_of(case: Case, rt: Executor) -> list[str]:
