@@ -1,4 +1,4 @@
-"""What the tests of the chapter resource share: counters, custom resources in Python, log rows, child processes."""
+"""What the tests of the chapter resource share: counters, resources made of Python callbacks, rows, child processes."""
 
 from __future__ import annotations
 
@@ -74,6 +74,16 @@ def release(rt: Executor, resource: Handle) -> None:
     rt.call("runtime_resource_release", resource).succeeds()
 
 
+def release_after_thread(rt: Executor, resource: Handle, seconds: float = 20.0) -> None:
+    """Releases what an ended thread had pushed: Python's join may return before the thread's last moments."""
+    call = rt.call("runtime_resource_release", resource)
+    end = time.monotonic() + seconds
+    while call.status() == "BUSY":
+        assert time.monotonic() < end, "the pushes of an ended thread never ended"
+        time.sleep(0.001)
+    rt.forget([resource])
+
+
 def allocate(rt: Executor, resource: Handle, size: int, alignment: int = 0) -> Any:
     """A raw block, given back with the test."""
     return rt.call("runtime_memory_allocate", resource, size, alignment, None).succeeds().out
@@ -90,6 +100,15 @@ def address(rt: Executor, block: Any) -> int:
 def current(rt: Executor) -> Handle:
     found: Handle = rt.call("runtime_resource_current", **HOST).succeeds().out
     return found
+
+
+def push(rt: Executor, resource: Handle) -> Handle:
+    scope: Handle = rt.call("runtime_resource_push", resource).succeeds().out
+    return scope
+
+
+def pop(rt: Executor, scope: Handle) -> None:
+    rt.call("runtime_scope_pop", scope).succeeds()
 
 
 def borrowed(rt: Executor, resource: Handle) -> Handle:
@@ -250,3 +269,42 @@ def child(rt: Executor, code: str, **environment: str) -> subprocess.CompletedPr
         timeout=60,
         check=False,
     )
+
+
+KINDS = (
+    "host",
+    "pool",
+    "limit",
+    "logging",
+    "custom",
+    "limit(pool(host))",
+    "pool(custom)",
+    "logging(limit(pool(pool(host))))",
+)
+
+
+class Made:
+    """A resource of a kind of `KINDS`, and what keeps its callbacks alive."""
+
+    def __init__(self, rt: Executor, kind: str) -> None:
+        self.custom: Custom | None = None
+        self.rows: Rows | None = None
+        word, _, inner = kind.partition("(")
+        upstream = self._inner(rt, inner[:-1]) if inner else None
+        self.handle = self._make(rt, word, upstream)
+
+    def _inner(self, rt: Executor, kind: str) -> Handle:
+        inner = Made(rt, kind)
+        self.custom, self.rows = inner.custom, inner.rows
+        return inner.handle
+
+    def _make(self, rt: Executor, word: str, upstream: Handle | None) -> Handle:
+        if word == "custom":
+            self.custom = Custom(rt)
+            return self.custom.make()
+        if word == "logging":
+            self.rows = Rows(rt)
+            return self.rows.make(upstream or host(rt))
+        if word == "limit":
+            return limit(rt, upstream, 1 << 40)
+        return pool(rt, upstream) if word == "pool" else host(rt)

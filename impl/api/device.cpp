@@ -4,6 +4,7 @@
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
 #include "impl/core/thread.h"
+#include "impl/memory/pool.h"
 
 using namespace kina;
 
@@ -40,9 +41,10 @@ KinaStatus runtime_device_can_access(int32_t* out, int32_t device_type, int32_t 
 
 KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
   return boundary(__func__, [&] {
-    const Device& device = require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+    Device& device = require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
     require_alive(device);
     for (const Ref<Stream>& stream : device.all_streams()) wait_for(now(*stream));
+    shed_after_synchronise(device);
   });
 }
 
