@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .compare import dtypes_of
@@ -58,10 +59,7 @@ def failed(rt: Executor, tensor: Tensor) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Operation:
-    """A valid call: its tensor inputs, its other arguments, and what it gives for them.
-
-    All inputs have `dtype` and `shape`, but those named in `dtypes` and `shapes`. A `listed` input is one entry of a list.
-    """
+    """A valid call: its tensor inputs, its other arguments, and what it gives for them."""
 
     function: str
     inputs: tuple[str, ...]
@@ -71,132 +69,133 @@ class Operation:
     result_dtype: str = "f32"
     result_shape: tuple[int, ...] = (3, 4)
     in_place: bool = False
-    gives_view: bool = False
-    listed: bool = False
-    dtypes: Mapping[str, str] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    def dtype_of(self, name: str) -> str:
-        return self.result_dtype if name == "out" else self.dtypes.get(name, self.dtype)
-
-    def shape_of(self, name: str) -> tuple[int, ...]:
-        return self.result_shape if name == "out" else self.shapes.get(name, self.shape)
-
-    def tensor(self, rt: Executor, name: str, **layout: Any) -> Tensor:
-        return rt.tensor(self.dtype_of(name), self.shape_of(name), **layout)
-
-    def given(self, name: str, tensor: Tensor) -> dict[str, Any]:
-        """The argument `name` with this tensor in it."""
-        return {name: [tensor] if self.listed and name != "out" else tensor}
 
     def operands(self, rt: Executor, owned: bool = False) -> dict[str, Tensor]:
-        return {name: self.tensor(rt, name, owned=owned) for name in self.inputs}
+        return {name: rt.tensor(self.dtype, self.shape, owned=owned) for name in self.inputs}
 
-    def call(self, rt: Executor, owned: bool = False, **changes: Any) -> Call:
-        operands: dict[str, Any] = {}
-        for name, tensor in self.operands(rt, owned).items():
-            operands |= self.given(name, tensor)
-        return rt.call(self.function, **{**operands, **self.arguments, **changes})
+    def call(self, rt: Executor, **changes: Any) -> Call:
+        return rt.call(self.function, **{**self.operands(rt), **self.arguments, **changes})
 
     def out(self, rt: Executor, **layout: Any) -> Tensor:
         return rt.out(self.result_dtype, self.result_shape, **layout)
 
     # ---- refusals --------------------------------------------------------------------------------------------------
+    # Each takes the status that the caller's test stands for, so that the test says what it produces.
 
-    def refuses_null(self, rt: Executor) -> None:
+    def refuses_null(self, rt: Executor, status: str) -> None:
         call = self.call(rt)
         for name in (*self.inputs, "out"):
-            call.refuses("INVALID_ARGUMENT", clause="KINA-STATUS-23", argument=name.rstrip("_"), **{name: None})
+            changes: dict[str, Any] = {name: None}
+            call.refuses(status, clause="KINA-STATUS-23", argument=name.rstrip("_"), **changes)
 
-    def refuses_empty_inputs(self, rt: Executor) -> None:
+    def refuses_empty_inputs(self, rt: Executor, status: str) -> None:
         call = self.call(rt)
-        for name in self.inputs:
-            call.refuses("INVALID_ARGUMENT", clause="KINA-TENSOR-2", **self.given(name, rt.empty()))
         empty = rt.empty()
-        changes: dict[str, Any] = {"out": empty}
         for name in self.inputs:
-            changes |= self.given(name, empty)
-        call.refuses("INVALID_ARGUMENT", clause="KINA-TENSOR-2", as_one="one empty struct as out and input", **changes)
+            changes: dict[str, Any] = {name: rt.empty()}
+            call.refuses(status, clause="KINA-TENSOR-2", **changes)
+        changes = {**dict.fromkeys(self.inputs, empty), "out": empty}
+        call.refuses(status, clause="KINA-TENSOR-2", as_one="one empty struct as out and input", **changes)
 
-    def refuses_strangers(self, rt: Executor) -> None:
-        """Wrong magic, and a handle that is not live."""
+    def refuses_strangers(self, rt: Executor, status: str) -> None:
+        """Wrong magic, a handle that is not live, a borrowed struct with a flag that none has."""
         call = self.call(rt, out=self.out(rt, owned=True))
         for name in (*self.inputs, "out"):
-            broken = self.tensor(rt, name)
+            dtype, shape = (self.result_dtype, self.result_shape) if name == "out" else (self.dtype, self.shape)
+            broken, flagged = rt.tensor(dtype, shape), rt.tensor(dtype, shape)
             broken.struct.magic ^= 1
-            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-3", **self.given(name, broken))
-            stale = ended(rt, self.dtype_of(name), self.shape_of(name))
-            call.refuses("INVALID_HANDLE", clause="KINA-TENSOR-4", **self.given(name, stale))
+            flagged.struct.flags |= rt.constant("KINA_FLAG_OWNED")
+            cases = {"KINA-TENSOR-3": broken, "KINA-TENSOR-4": ended(rt, dtype, shape), "KINA-TENSOR-23": flagged}
+            for clause, stranger in cases.items():
+                changes: dict[str, Any] = {name: stranger}
+                call.refuses(status, clause=clause, **changes)
 
-    def refuses_bad_borrowed(self, rt: Executor) -> None:
-        """Structs on the caller's memory that cannot be."""
+    def refuses_impossible_shapes(self, rt: Executor, status: str) -> None:
+        """Structs on the caller's memory that reach outside it or have extents below 0."""
         call = self.call(rt)
         for name in self.inputs:
-            outside = self.tensor(rt, name)
+            outside, negative = rt.tensor(self.dtype, self.shape), rt.tensor(self.dtype, self.shape)
             outside.struct.size_bytes -= 1
-            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-21", **self.given(name, outside))
-            negative = self.tensor(rt, name)
             negative.struct.dl.shape[0] = -1
-            call.refuses("INVALID_SHAPE", clause="KINA-TENSOR-15", control=True, **self.given(name, negative))
-            negative.struct.dl.shape[0] = self.shape_of(name)[0]
-            unknown = self.tensor(rt, name)
+            for clause, tensor in {"KINA-TENSOR-21": outside, "KINA-TENSOR-15": negative}.items():
+                changes: dict[str, Any] = {name: tensor}
+                call.refuses(status, clause=clause, **changes)
+            negative.struct.dl.shape[0] = self.shape[0]
+
+    def refuses_unknown_dtypes(self, rt: Executor, status: str) -> None:
+        call = self.call(rt)
+        for name in self.inputs:
+            unknown = rt.tensor(self.dtype, self.shape)
             unknown.struct.dl.dtype.lanes = 2
-            call.refuses("UNSUPPORTED", clause="KINA-TENSOR-17", **self.given(name, unknown))
+            changes: dict[str, Any] = {name: unknown}
+            call.refuses(status, clause="KINA-TENSOR-17", **changes)
             unknown.struct.dl.dtype.lanes = 1
 
-    def refuses_wrong_out(self, rt: Executor) -> None:
-        """Shape and dtype must be those of the result."""
+    def refuses_shapes_of_out(self, rt: Executor, status: str) -> None:
         call = self.call(rt, out=self.out(rt))
         for shape in ((*self.result_shape, 1), tuple(n + 1 for n in self.result_shape) or (1,)):
-            call.refuses("INVALID_SHAPE", argument="out", out=rt.out(self.result_dtype, shape))
-        other = "f64" if self.result_dtype != "f64" else "f32"
-        call.refuses("INVALID_DTYPE", argument="out", out=rt.out(other, self.result_shape))
+            call.refuses(status, clause="KINA-TENSOR-26", argument="out", out=rt.out(self.result_dtype, shape))
 
-    def refuses_read_only(self, rt: Executor) -> None:
+    def refuses_dtypes_of_out(self, rt: Executor, status: str) -> None:
         call = self.call(rt, out=self.out(rt))
-        call.refuses("READ_ONLY", clause="KINA-TENSOR-14", argument="out", out=self.out(rt, read_only=True))
+        for dtype in {"f64", "u32", "bool"} - {self.result_dtype}:
+            call.refuses(status, argument="out", out=rt.out(dtype, self.result_shape))
 
-    def refuses_overlap(self, rt: Executor) -> None:
+    def refuses_other_devices(self, rt: Executor, status: str) -> None:
+        """Needs simulated devices: each tensor in turn lies on one, the others on the host."""
+        call = self.call(rt, out=self.out(rt))
+        for name in (*self.inputs, "out"):
+            dtype, shape = (self.result_dtype, self.result_shape) if name == "out" else (self.dtype, self.shape)
+            changes: dict[str, Any] = {name: simulated(rt, dtype, shape)}
+            call.refuses(status, **changes)
+
+    def refuses_read_only(self, rt: Executor, status: str) -> None:
+        call = self.call(rt, out=self.out(rt))
+        call.refuses(status, clause="KINA-TENSOR-14", argument="out", out=self.out(rt, read_only=True))
+        strides = (0,) * len(self.result_shape)
+        repeated = rt.tensor(self.result_dtype, self.result_shape, 0, strides=strides)
+        call.refuses(status, clause="KINA-TENSOR-14", argument="out", out=repeated)
+
+    def refuses_overlap(self, rt: Executor, status: str) -> None:
         """Borrowed and owned bytes alike: one element, all but one, and a whole input where that is not legal."""
-        whole = 4096
         for owned in (False, True):
-            result = rt.tensor(self.result_dtype, (whole,), owned=owned)
+            base = rt.tensor(self.dtype, (4096,), owned=owned)
             for name in self.inputs:
-                base = rt.tensor(self.dtype_of(name), (whole,), owned=owned)
-                given = _part(rt, base, self.shape_of(name), 64)
-                call = self.call(rt, out=_part(rt, result, self.result_shape, 64), **self.given(name, given))
-                if self.result_dtype != self.dtype_of(name):
+                given: dict[str, Any] = {name: part(rt, base, self.shape, 64)}
+                call = self.call(rt, out=self.out(rt, owned=owned), **given)
+                if self.result_dtype != self.dtype:
                     continue
                 for offset in (63, 65):
-                    shifted = _part(rt, base, self.result_shape, offset)
-                    call.refuses("OVERLAP", argument="out", out=shifted)
-                if not self.in_place and self.result_shape == self.shape_of(name):
-                    call.refuses("OVERLAP", argument="out", out=given)
+                    call.refuses(status, argument="out", out=part(rt, base, self.result_shape, offset))
+                if not self.in_place and self.result_shape == self.shape:
+                    call.refuses(status, argument="out", out=given[name])
 
-    def refuses_failed_inputs(self, rt: Executor) -> None:
-        operands = self.operands(rt, owned=True)
-        arguments: dict[str, Any] = {}
-        for name, tensor in operands.items():
-            arguments |= self.given(name, tensor)
-        outs = [] if self.gives_view else [rt.empty()]
-        for out in (*outs, self.out(rt, owned=True)):
-            was_empty = out.is_empty
-            call = self.call(rt, **arguments, **({} if was_empty else {"out": out}))
+    def refuses_failed_inputs(self, rt: Executor, status: str) -> None:
+        operands: dict[str, Any] = dict(self.operands(rt, owned=True))
+        for out in (None, self.out(rt, owned=True)):
+            given: dict[str, Any] = {} if out is None else {"out": out}
+            call = self.call(rt, **operands, **given)
             for tensor in operands.values():
-                call.refuses("FAILED_INPUT", clause="KINA-TENSOR-32", within=lambda t=tensor: failed(rt, t))
-                if not was_empty:
+                call.refuses(status, clause="KINA-TENSOR-32", within=partial(failed, rt, tensor))
+                if out is not None:
                     rt.call("runtime_failure_clear", tensor=out).succeeds()
 
-    def refuses_without_memory(self, rt: Executor) -> None:
-        self.call(rt).refuses("OUT_OF_MEMORY", clause="KINA-STATUS-44", within=rt.limited)
+    def refuses_without_memory(self, rt: Executor, status: str) -> None:
+        self.call(rt).refuses(status, clause="KINA-STATUS-44", within=rt.limited)
 
 
-def _part(rt: Executor, base: Tensor, shape: tuple[int, ...], offset: int) -> Tensor:
-    """Compact elements of a flat tensor from one of its elements on."""
-    made: Tensor = (
-        rt.call("runtime_view", base, shape=shape, strides=None, ndim=len(shape), offset_elements=offset, flags=0)
-        .succeeds()
-        .out
-    )
+def simulated(rt: Executor, dtype: str, shape: tuple[int, ...]) -> Tensor:
+    """A tensor on the first simulated device."""
+    call = rt.call("runtime_alloc", shape, ndim=len(shape), dtype=dtype, device_type=12, device_id=0, stream=None)
+    made: Tensor = call.succeeds().out
+    return made
+
+
+def part(
+    rt: Executor, base: Tensor, shape: tuple[int, ...], offset: int, strides: tuple[int, ...] | None = None
+) -> Tensor:
+    """Elements of a tensor from one of them on; compact without strides."""
+    arguments = {"shape": shape, "strides": strides, "ndim": len(shape), "offset_elements": offset, "flags": 0}
+    made: Tensor = rt.call("runtime_view", base, **arguments).succeeds().out
     made.keep.append(base)
     return made

@@ -89,6 +89,13 @@ def _seed(item: pytest.Item, seed: int) -> None:
         function._hypothesis_internal_use_seed = seed
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Leaves out the tests of features that the library does not offer; `test_absence.py` asks for their absence."""
+    offered = all(_session["rt"].offers(str(mark.args[0])) for mark in item.iter_markers("needs"))
+    return None if offered else True
+
+
 @pytest.fixture
 def rt(pytestconfig: pytest.Config) -> Executor:
     """The library under test."""
