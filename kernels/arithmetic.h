@@ -129,15 +129,9 @@ KINA_HD constexpr T shift_right(T x, T count) {
 }
 
 template <class T>
-  requires(!Real<T>)
-KINA_HD constexpr T maximum(T a, T b) {
-  return a > b ? a : b;
-}
+requires(!Real<T>) KINA_HD constexpr T maximum(T a, T b) { return a > b ? a : b; }
 template <class T>
-  requires(!Real<T>)
-KINA_HD constexpr T minimum(T a, T b) {
-  return a < b ? a : b;
-}
+requires(!Real<T>) KINA_HD constexpr T minimum(T a, T b) { return a < b ? a : b; }
 
 template <Real T>
 KINA_HD T add(T a, T b) {
@@ -182,14 +176,16 @@ KINA_HD T minimum(T a, T b) {
   return a < b ? a : b;
 }
 
-// The remainder with the sign of the divisor: fmod is exact, and one sum moves it to the other side [KINA-ELEMENTWISE-33].
+// The remainder with the sign of the divisor: fmod is exact, and one sum moves it to the other side
+// [KINA-ELEMENTWISE-33].
 template <Real T>
 KINA_HD T modulo(T a, T b) {
   const T remainder = std::fmod(a, b);
   if (remainder == 0) return std::copysign(T{}, b);
   return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
-// The floor of the exact quotient: what is left after the remainder divides evenly but for rounding [KINA-ELEMENTWISE-34].
+// The floor of the exact quotient: what is left after the remainder divides evenly but for rounding
+// [KINA-ELEMENTWISE-34].
 template <Real T>
 KINA_HD T floor_divide(T a, T b) {
   if (b == 0) return a / b;

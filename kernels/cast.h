@@ -29,8 +29,8 @@ KINA_HD To convert(From x) {
   }
 }
 
-// A float that stands for x in a further rounding to at most 22 digits: x cut to a float towards zero, its last bit set where that
-// lost something (rounding to odd). Rounding it gives what rounding x itself would.
+// A float that stands for x in a further rounding to at most 22 digits: x cut to a float towards zero, its last bit set
+// where that lost something (rounding to odd). Rounding it gives what rounding x itself would.
 KINA_HD inline float to_odd(double x) {
   const float nearest = static_cast<float>(x);
   const double back = static_cast<double>(nearest);

@@ -15,16 +15,11 @@ constexpr bool takes() {
   constexpr bool kIsInteger = Integer<T>;
   constexpr bool kIsBool = std::same_as<T, bool>;
   switch (kDomain) {
-    case Domain::kReal:
-      return kIsReal;
-    case Domain::kNumber:
-      return kIsReal || kIsInteger;
-    case Domain::kInteger:
-      return kIsInteger;
-    case Domain::kBits:
-      return kIsInteger || kIsBool;
-    case Domain::kAny:
-      return kIsReal || kIsInteger || kIsBool;
+    case Domain::kReal: return kIsReal;
+    case Domain::kNumber: return kIsReal || kIsInteger;
+    case Domain::kInteger: return kIsInteger;
+    case Domain::kBits: return kIsInteger || kIsBool;
+    case Domain::kAny: return kIsReal || kIsInteger || kIsBool;
   }
   return false;
 }

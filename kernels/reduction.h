@@ -5,8 +5,8 @@
 
 namespace kina::kernels {
 
-// A sum over a tree: leaves of 32 terms, joined as a binary counter carries, so that no term passes more than 32 + log2(n)
-// additions and the order depends on nothing but the count.
+// A sum over a tree: leaves of 32 terms, joined as a binary counter carries, so that no term passes more than 32 +
+// log2(n) additions and the order depends on nothing but the count.
 class TreeSum {
  public:
   KINA_HD void add(double x) {
@@ -45,12 +45,16 @@ template <class T>
 class Sum {
  public:
   KINA_HD void add(T x) {
-    if constexpr (Real<T>) sum_.add(x);
-    else sum_ = kernels::add(sum_, x);
+    if constexpr (Real<T>)
+      sum_.add(x);
+    else
+      sum_ = kernels::add(sum_, x);
   }
   KINA_HD auto result() const {
-    if constexpr (Real<T>) return sum_.value();
-    else return sum_;
+    if constexpr (Real<T>)
+      return sum_.value();
+    else
+      return sum_;
   }
 
  private:

@@ -469,7 +469,12 @@ class Executor:
         return Call(self, function, {**dict(zip(inputs, positional, strict=False)), **_renamed(named)})
 
     def offers(self, feature: str) -> bool:
-        return self.lib.offers(feature)
+        """Whether tests of a feature can run: the library claims it and, for a kind of device, there is one."""
+        kind = {"cuda": 2, "sim": 12}.get(feature)
+        if not self.lib.offers(feature) or kind is None:
+            return self.lib.offers(feature)
+        count = self.ffi.new("int32_t *")
+        return bool(self.function("runtime_device_count")(count, kind) == 0 and count[0] > 0)
 
     def device_count(self, device_type: int) -> int:
         count = self.ffi.new("int32_t *")

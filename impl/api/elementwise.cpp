@@ -18,7 +18,8 @@ bool is_binary(KinaBinaryOp op) {
          (op >= KINA_BINARY_EQUAL && op <= KINA_BINARY_GREATER_EQUAL);
 }
 
-// The dtype of a result [KINA-ELEMENTWISE-8]. An unknown op has none: it takes what `out` has, and is refused after that.
+// The dtype of a result [KINA-ELEMENTWISE-8]. An unknown op has none: it takes what `out` has, and is refused after
+// that.
 KinaDtype unary_result(KinaUnaryOp op, KinaDtype dtype, const Output& out) {
   if (!is_unary(op)) return out.is_empty() ? dtype : out.dtype();
   return op == KINA_UNARY_LOGICAL_NOT || op >= KINA_UNARY_ISNAN ? KinaDtype{KINA_DTYPE_BOOL} : dtype;
@@ -83,8 +84,8 @@ KinaStatus runtime_fill(KinaTensor* tensor, const void* value, uint64_t value_by
     Pointer pattern(static_cast<const std::byte*>(value), {2, "value"});
     dereference(filled, pattern);
     require<Message::empty_input>(!filled.is_empty(), "KINA-TENSOR-2", {1, "tensor"}, "tensor");
-    require<Message::value_size>(value_bytes == bytes_of(filled.dtype()), "KINA-ELEMENTWISE-2", {3, "value_bytes"}, value_bytes,
-                                 name_of(filled.dtype()), bytes_of(filled.dtype()));
+    require<Message::value_size>(value_bytes == bytes_of(filled.dtype()), "KINA-ELEMENTWISE-2", {3, "value_bytes"},
+                                 value_bytes, name_of(filled.dtype()), bytes_of(filled.dtype()));
     filled.demand(filled.geometry(), filled.dtype(), filled.device());
     FillArgs args{filled.view(), {}};
     std::copy_n(pattern.get(), value_bytes, args.value);
@@ -116,8 +117,8 @@ KinaStatus runtime_gpu_binary(KinaTensor* out, const KinaTensor* a, const KinaTe
     Output result(out, kOut);
     Input left(a, kA), right(b, kB);
     dereference(result, left, right);
-    require<Message::dtype_mismatch>(left.dtype() == right.dtype(), "KINA-ELEMENTWISE-27", kB, "b", name_of(right.dtype()),
-                                     name_of(left.dtype()));
+    require<Message::dtype_mismatch>(left.dtype() == right.dtype(), "KINA-ELEMENTWISE-27", kB, "b",
+                                     name_of(right.dtype()), name_of(left.dtype()));
     Device& device = common_device(left, right);
     const KinaDtype dtype = binary_result(op, left.dtype(), result);
     const Geometry joint = broadcast(left.geometry(), right.geometry());

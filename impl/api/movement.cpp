@@ -9,7 +9,8 @@ namespace {
 
 constexpr Argument kOut{1, "out"}, kIn{2, "in"};
 
-// Copies into a tensor of `target`. Host and accelerator ends meet here: the device of the work is the one that is not the host.
+// Copies into a tensor of `target`. Host and accelerator ends meet here: the device of the work is the one that is not
+// the host.
 void copy(const Call& call, Output& out, const Input& in, Device& target) {
   out.demand(in.geometry(), in.dtype(), target);
   out.refuse_overlap(in, InPlace::refused);
@@ -54,7 +55,8 @@ KinaStatus runtime_copy(KinaTensor* out, const KinaTensor* in, int32_t device_ty
     Output result(out, kOut);
     Input source(in, kIn);
     dereference(result, source);
-    if (device_count(device_type) == 0) refuse_absent(result, device_type, "KINA-MOVEMENT-10", "KINA-STATUS-24", {3, "device_type"});
+    if (device_count(device_type) == 0)
+      refuse_absent(result, device_type, "KINA-MOVEMENT-10", "KINA-STATUS-24", {3, "device_type"});
     copy(call, result, source, require_device(device_type, device_id, {3, "device_type"}, {4, "device_id"}));
   });
 }

@@ -42,7 +42,8 @@ KinaDtype result_dtype(const Reduction& reduction, KinaDtype dtype, const Output
 Geometry reduced_shape(const Reduction& reduction, const Geometry& in) {
   Geometry shape;
   for (int32_t axis = 0; axis < in.ndim; ++axis)
-    if (reduction.keeps_axes || !reduction.takes(axis)) shape.extents[shape.ndim++] = reduction.takes(axis) ? 1 : in.extents[axis];
+    if (reduction.keeps_axes || !reduction.takes(axis))
+      shape.extents[shape.ndim++] = reduction.takes(axis) ? 1 : in.extents[axis];
   return shape;
 }
 
@@ -67,7 +68,8 @@ View with_reduced_axes(const View& out, const Reduction& reduction, const Geomet
 
 using SoftmaxRow = Row<SoftmaxArgs> (Backend::*)(KinaDtype) const noexcept;
 
-KinaStatus softmax_like(const char* function, KinaTensor* out, const KinaTensor* in, int32_t axis, SoftmaxRow row_of_dtype) {
+KinaStatus softmax_like(const char* function, KinaTensor* out, const KinaTensor* in, int32_t axis,
+                        SoftmaxRow row_of_dtype) {
   return boundary(function, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);

@@ -41,8 +41,7 @@ Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) noexcept {
 #include "kernels/elementwise.def"
 #undef KINA_UNARY
 #undef KINA_BINARY
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -1,7 +1,7 @@
 // The host's rows of runtime_gpu_cast.
+#include "kernels/cast.h"
 #include "impl/cpu/loops.h"
 #include "impl/cpu/rows.h"
-#include "kernels/cast.h"
 
 namespace kina::cpu {
 namespace {
@@ -21,8 +21,10 @@ To converted(From value) noexcept {
     return value;  // all bits stay [KINA-ELEMENTWISE-42]
   } else {
     const auto number = static_cast<Computing<From>>(value);
-    if constexpr (kIsShort<To>) return To(kernels::to_odd(number));
-    else return kernels::convert<Computing<To>>(number);
+    if constexpr (kIsShort<To>)
+      return To(kernels::to_odd(number));
+    else
+      return kernels::convert<Computing<To>>(number);
   }
 }
 

@@ -74,7 +74,8 @@ class Loop {
   Strides<kOperands> strides_[KINA_MAX_NDIM];
 };
 
-// The byte strides of one axis of views of one rank. On an axis of extent 1 a stride may be any number and means nothing.
+// The byte strides of one axis of views of one rank. On an axis of extent 1 a stride may be any number and means
+// nothing.
 template <class... Views>
 Strides<sizeof...(Views)> byte_strides(int32_t axis, const Views&... views) noexcept {
   return {static_cast<int64_t>(static_cast<uint64_t>(views.geometry.strides[axis]) * bytes_of(views.dtype))...};

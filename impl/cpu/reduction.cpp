@@ -30,10 +30,14 @@ struct StepsOf {
   static void finish(const void* state, std::byte* out) {
     const auto result = static_cast<const Accumulator*>(state)->result();
     using Value = std::remove_const_t<decltype(result)>;
-    if constexpr (std::is_same_v<Value, bool>) store<Bool>(out, result);
-    else if constexpr (std::is_same_v<Value, int64_t>) store<int64_t>(out, result);
-    else if constexpr (std::is_same_v<Computing<T>, T>) store<T>(out, static_cast<T>(result));
-    else store<T>(out, T(kernels::to_odd(result)));
+    if constexpr (std::is_same_v<Value, bool>)
+      store<Bool>(out, result);
+    else if constexpr (std::is_same_v<Value, int64_t>)
+      store<int64_t>(out, result);
+    else if constexpr (std::is_same_v<Computing<T>, T>)
+      store<T>(out, static_cast<T>(result));
+    else
+      store<T>(out, T(kernels::to_odd(result)));
   }
 };
 
@@ -43,16 +47,17 @@ void reduce_with(const Steps& steps, const ReduceArgs& args) {
   Loop<1> reduced;
   for (int32_t axis = 0; axis < args.in.geometry.ndim; ++axis) {
     const int64_t extent = args.in.geometry.extents[axis];
-    if (args.out.geometry.extents[axis] == extent) kept.add(extent, byte_strides(axis, args.out, args.in));
-    else reduced.add(extent, byte_strides(axis, args.in));
+    if (args.out.geometry.extents[axis] == extent)
+      kept.add(extent, byte_strides(axis, args.out, args.in));
+    else
+      reduced.add(extent, byte_strides(axis, args.in));
   }
   kept.for_each_run({args.out.data, args.in.data}, [&](auto at, auto strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       alignas(std::max_align_t) std::byte state[kStateBytes];
       steps.start(state);
-      reduced.for_each_run({at[1] + i * strides[1]}, [&](auto from, auto stride, int64_t run) {
-        steps.add(state, from[0], stride[0], run);
-      });
+      reduced.for_each_run({at[1] + i * strides[1]},
+                           [&](auto from, auto stride, int64_t run) { steps.add(state, from[0], stride[0], run); });
       steps.finish(state, at[0] + i * strides[0]);
     }
   });
@@ -84,8 +89,7 @@ Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) noexcept {
     return row<kernels::ACCUMULATOR, kernels::Domain::DOMAIN>(dtype);
 #include "kernels/reduction.def"
 #undef KINA_REDUCE
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -56,8 +56,10 @@ void run_softmax(const SoftmaxArgs& args, NativeStream) {
       row.for_each_run(first, [&](auto to, auto steps, int64_t elements) {
         for (int64_t k = 0; k < elements; ++k) {
           const double value = Function::value(static_cast<double>(number<T>(to[1] + k * steps[1])), scale);
-          if constexpr (std::is_same_v<Computing<T>, T>) store<T>(to[0] + k * steps[0], static_cast<T>(value));
-          else store<T>(to[0] + k * steps[0], T(kernels::to_odd(value)));
+          if constexpr (std::is_same_v<Computing<T>, T>)
+            store<T>(to[0] + k * steps[0], static_cast<T>(value));
+          else
+            store<T>(to[0] + k * steps[0], T(kernels::to_odd(value)));
         }
       });
     }

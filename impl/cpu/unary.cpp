@@ -39,8 +39,7 @@ Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) noexcept {
 #include "kernels/elementwise.def"
 #undef KINA_UNARY
 #undef KINA_BINARY
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 
