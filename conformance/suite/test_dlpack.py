@@ -23,6 +23,8 @@ from kina_conformance.dtypes import DTYPES, dtype_of
 from kina_conformance.memory import Tensor, compact
 from kina_conformance.producer import STRUCTS, Producer
 
+pytestmark = pytest.mark.needs("dlpack")
+
 READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 
 both = pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
@@ -714,13 +716,7 @@ def test_the_deleter_runs_once_when_the_last_hold_has_ended(rt: Executor, legacy
     view = rt.call("runtime_gpu_slice", tensor, axis=0, start=1, stop=3).succeeds().out
     alias = rt.call("runtime_alias", tensor).succeeds().out
     managed = export(rt, rt.call("runtime_alias", tensor).succeeds().out, legacy)
-    peer = rt.call("runtime_peer_share", tensor).succeeds().out
-    for release in (
-        lambda: free(rt, tensor),
-        lambda: end(rt, managed),
-        lambda: free(rt, view),
-        lambda: rt.call("runtime_peer_release", peer).succeeds(),
-    ):
+    for release in (lambda: free(rt, tensor), lambda: end(rt, managed), lambda: free(rt, view)):
         release()
         assert producer.deleted == 0
 
@@ -741,6 +737,34 @@ def test_a_weak_reference_does_not_keep_an_import(rt: Executor, legacy: bool) ->
 
     assert producer.deleted == 1
     assert rt.call("runtime_weak_upgrade", weak).status() == "INVALID_HANDLE"
+
+
+@both
+@pytest.mark.needs("peer")
+@clause("KINA-DLPACK-28", "81a206f9")
+def test_a_peer_handle_keeps_an_import(rt: Executor, legacy: bool) -> None:
+    producer = Producer(rt, legacy)
+    tensor = imported(rt, producer)
+    peer = rt.call("runtime_peer_share", tensor).succeeds().out
+
+    free(rt, tensor)
+
+    assert producer.deleted == 0
+    rt.call("runtime_peer_release", peer).succeeds()
+    assert producer.deleted == 1
+
+
+@both
+@clause("KINA-DLPACK-12", "8bd77ad6")
+def test_an_export_counts_as_a_live_tensor_until_its_deleter(rt: Executor, legacy: bool) -> None:
+    tensor = rt.tensor("f32", (3,), owned=True)
+    managed = export(rt, rt.call("runtime_alias", tensor).succeeds().out, legacy)
+    exclusive = rt.call("runtime_is_exclusive", tensor)
+    assert exclusive.succeeds().out == 0
+
+    end(rt, managed)
+
+    assert exclusive.succeeds().out == 1
 
 
 @both

@@ -20,6 +20,8 @@ from kina_conformance import Executor, clause
 from kina_conformance.cases import case
 from kina_conformance.producer import Producer
 
+pytestmark = pytest.mark.needs("dlpack")
+
 CPU = (1, 0)
 VERSIONED = (1, 0)
 
