@@ -38,7 +38,8 @@ class Vtable : public Options<KinaResourceVtable> {
   Vtable(const KinaResourceVtable* given, Argument argument) : Options(given, argument, Null::refused) {}
   void present() {
     Options::present();
-    require<Message::null_pointer>((*this)->allocate != nullptr, "KINA-RESOURCE-61", {4, "vtable.allocate"}, "vtable.allocate");
+    require<Message::null_pointer>((*this)->allocate != nullptr, "KINA-RESOURCE-61", {4, "vtable.allocate"},
+                                   "vtable.allocate");
     require<Message::null_pointer>((*this)->deallocate != nullptr, "KINA-RESOURCE-61", {4, "vtable.deallocate"},
                                    "vtable.deallocate");
   }
@@ -49,8 +50,8 @@ KinaResource publish(Ref<Resource> resource) { return handle_of<KinaResource>(pu
 Ref<Resource> shared(const ResourceArgument& argument) { return Ref<Resource>::share(argument.get()); }
 
 void require_power_of_two(uint64_t alignment, const char* clause, Argument argument) {
-  require<Message::alignment_not_power>(alignment == 0 || std::has_single_bit(alignment), clause, argument, argument.name,
-                                        alignment);
+  require<Message::alignment_not_power>(alignment == 0 || std::has_single_bit(alignment), clause, argument,
+                                        argument.name, alignment);
 }
 
 void require_initial(uint64_t initial_bytes, uint64_t maximum_bytes, Argument argument) {
@@ -72,15 +73,17 @@ void require_block_numbers(uint64_t alignment, const ResourceArgument& resource,
   if (!stream) return;
   const Device& device = resource->device();
   const Device& other = stream->device();
-  require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-22", stream.argument(), stream.argument().name,
-                                              other.type(), other.id(), device.type(), device.id());
+  require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-22", stream.argument(),
+                                              stream.argument().name, other.type(), other.id(), device.type(),
+                                              device.id());
 }
 
 Stream& place_of(const StreamArgument& stream, const ResourceArgument& resource) {
   return stream ? *stream : current_stream(resource->device());
 }
 
-// The file that rows go to: stderr, or what `path` names, made if need be. It is emptied once nothing can fail any more.
+// The file that rows go to: stderr, or what `path` names, made if need be. It is emptied once nothing can fail any
+// more.
 Descriptor open_log(const char* path) {
   if (path == nullptr) return {};
   const int number = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -127,7 +130,8 @@ KinaStatus runtime_resource_pool(KinaResource* out, KinaResource upstream, const
     dereference(made, source, options);
     require_power_of_two(options->alignment, "KINA-RESOURCE-43", {3, "params.alignment"});
     require_initial(options->initial_bytes, options->maximum_bytes, {3, "params.initial_bytes"});
-    require_known_flags(options->flags, KINA_POOL_OPPORTUNISTIC | KINA_POOL_LAZY, "KINA-RESOURCE-45", {3, "params.flags"});
+    require_known_flags(options->flags, KINA_POOL_OPPORTUNISTIC | KINA_POOL_LAZY, "KINA-RESOURCE-45",
+                        {3, "params.flags"});
     require_known_value(options->growth, KINA_GROWTH_NONE, "KINA-RESOURCE-45", {3, "params.growth"});
     const bool is_host = source->device().type() == kDLCPU;
     *made = publish(make_pool(shared(source), plan_of(*options, is_host)));
@@ -163,8 +167,8 @@ KinaStatus runtime_resource_limit(KinaResource* out, KinaResource upstream, uint
   });
 }
 
-KinaStatus runtime_resource_custom(KinaResource* out, int32_t device_type, int32_t device_id, const KinaResourceVtable* vtable,
-                                   void* context) {
+KinaStatus runtime_resource_custom(KinaResource* out, int32_t device_type, int32_t device_id,
+                                   const KinaResourceVtable* vtable, void* context) {
   return boundary(__func__, [&] {
     Pointer made(out, {1, "out"});
     Vtable callbacks(vtable, {4, "vtable"});
@@ -208,7 +212,8 @@ KinaStatus runtime_resource_trim(uint64_t* released_bytes, KinaResource resource
   });
 }
 
-KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_type, int32_t device_id, KinaResource resource) {
+KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_type, int32_t device_id,
+                                        KinaResource resource) {
   return boundary(__func__, [&] {
     ResourceArgument chosen(resource, {4, "resource"}, Null::allowed);
     dereference(chosen);
@@ -216,7 +221,8 @@ KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_t
     if (chosen) {
       const Device& place = chosen->device();
       require<Message::resource_elsewhere>(place.type() == device_type && place.id() == device_id, "KINA-RESOURCE-15",
-                                           {4, "resource"}, "resource", place.type(), place.id(), device_type, device_id);
+                                           {4, "resource"}, "resource", place.type(), place.id(), device_type,
+                                           device_id);
     }
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
     Installation installed = Installation::of(value_of(resource));
@@ -236,7 +242,8 @@ KinaStatus runtime_resource_push(KinaScope* out, KinaResource resource) {
     scope.kind = ScopeKind::resource;
     scope.device = &pushed->device();
     scope.resource = Installation::of(value_of(resource));
-    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {2, "resource"}, "resource", word_of(Kind::resource));
+    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {2, "resource"}, "resource",
+                                   word_of(Kind::resource));
     *made = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope)));
   });
 }
@@ -250,7 +257,8 @@ KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int3
   });
 }
 
-KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment, KinaStream stream) {
+KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment,
+                                   KinaStream stream) {
   return boundary(__func__, [&] {
     Pointer made(out, {1, "out"});
     ResourceArgument source(resource, {2, "resource"});
@@ -258,15 +266,16 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
     dereference(made, source, ordered);
     require_block_numbers(alignment, source, ordered);
     const uint64_t counted = std::max(alignment, source->alignment());
-    require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes", bytes,
-                                     counted);
+    require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes",
+                                     bytes, counted);
     const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place_of(ordered, source));
     if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
     *made = block.data;
   });
 }
 
-KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment, KinaStream stream) {
+KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment,
+                                     KinaStream stream) {
   return boundary(__func__, [&] {
     ResourceArgument source(resource, {1, "resource"});
     StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
@@ -275,6 +284,7 @@ KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t
     require_block_numbers(alignment, source, ordered);
     const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place_of(ordered, source));
     require<Message::block_unknown>(answer != Return::unknown, "KINA-RESOURCE-25", {2, "data"}, "data", source->name());
-    require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes, alignment);
+    require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes,
+                                      alignment);
   });
 }

@@ -14,8 +14,8 @@ class Stream;
 
 inline constexpr uint64_t kStorageAlignment = 256;
 
-// What a block is for: raw ones are the caller's (runtime_memory_allocate) and keep the resource alive; the others belong to a
-// storage or an adaptor, which holds a reference itself, and cannot be given back by the caller.
+// What a block is for: raw ones are the caller's (runtime_memory_allocate) and keep the resource alive; the others
+// belong to a storage or an adaptor, which holds a reference itself, and cannot be given back by the caller.
 enum class BlockUse : uint8_t { raw, internal };
 
 // What was asked for; a block is given back with the same numbers.
@@ -71,7 +71,7 @@ class Resource : public Counted {
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
   virtual uint64_t trim(uint64_t keep_bytes) noexcept { return upstream_ ? upstream_->trim(keep_bytes) : 0; }
 
-  uint64_t handle = 0;  // the borrowed name, which lives as long as the resource; 0: not named yet
+  uint64_t handle = 0;                    // the borrowed name, which lives as long as the resource; 0: not named yet
   std::atomic<int32_t> installations{0};  // as a default, by a push or a capture; guarded by the installation lock
 
  protected:

@@ -1,4 +1,5 @@
-// A hash table from addresses to small values: open addressing, no allocation on removal, failure instead of exceptions.
+// A hash table from addresses to small values: open addressing, no allocation on removal, failure instead of
+// exceptions.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class AddressTable {
 
   // Removes the entry of a value that `find` gave. Entries behind it move up, so that no tombstones pile up.
   void remove(const Value* value) noexcept {
-    const auto distance_bytes = reinterpret_cast<const char*>(value) - reinterpret_cast<const char*>(&entries_[0].value);
+    const auto distance_bytes =
+        reinterpret_cast<const char*>(value) - reinterpret_cast<const char*>(&entries_[0].value);
     uint64_t hole = static_cast<uint64_t>(distance_bytes) / sizeof(Entry);
     for (uint64_t slot = next(hole); entries_[slot].key != 0; slot = next(slot)) {
       const uint64_t distance = (slot - home(entries_[slot].key)) & (capacity_ - 1);

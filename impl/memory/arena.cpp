@@ -214,8 +214,6 @@ void Arena::end_piece(Piece& piece) noexcept {
   ++unused_count_;
 }
 
-uint64_t Arena::metadata_bytes() const noexcept {
-  return sizeof(*this) + live_.bytes() + table_bytes_;
-}
+uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_.bytes() + table_bytes_; }
 
 }  // namespace kina

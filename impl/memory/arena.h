@@ -31,7 +31,8 @@ class Arena {
   void* take(const Request& request) noexcept;
   Return give(const void* data, const Request& request) noexcept;
 
-  // Takes one wholly free span out of the arena whose going leaves at least `keep_bytes` free bytes. False: there is none.
+  // Takes one wholly free span out of the arena whose going leaves at least `keep_bytes` free bytes. False: there is
+  // none.
   bool remove_free_span(uint64_t keep_bytes, ArenaSpan& removed) noexcept;
 
   // The bytes of a span that is sure to hold `request` when it is empty; 0 when 64 bits do not hold the number.
@@ -45,7 +46,7 @@ class Arena {
   struct Piece {
     uint64_t address = 0;
     uint64_t bytes = 0;
-    Piece* lower = nullptr;   // neighbours inside the span
+    Piece* lower = nullptr;  // neighbours inside the span
     Piece* higher = nullptr;
     Piece* previous = nullptr;  // in the list of its bin, while free
     Piece* next = nullptr;
@@ -94,7 +95,7 @@ class Arena {
   Span* spans_ = nullptr;
   Slab* slabs_ = nullptr;
   uint64_t table_bytes_ = 0;  // of spans and slabs
-  Piece* unused_ = nullptr;  // linked by `next`
+  Piece* unused_ = nullptr;   // linked by `next`
   size_t unused_count_ = 0;
 };
 

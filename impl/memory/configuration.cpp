@@ -1,4 +1,5 @@
-// configuration := entry (';' entry)* ; entry := device '=' resource ; resource := base | adaptor '(' resource [',' bytes] ')'
+// configuration := entry (';' entry)* ; entry := device '=' resource ; resource := base | adaptor '(' resource [','
+// bytes] ')'
 #include "impl/memory/configuration.h"
 
 #include <cstdlib>
@@ -21,8 +22,8 @@ struct WordRow {
   int32_t device_type;  // of a base; 0 for adaptors
 };
 constexpr WordRow kWords[] = {
-    {"host", Word::host, kDLCPU},    {"cuda", Word::cuda, kDLCUDA}, {"cuda_async", Word::cuda_async, kDLCUDA},
-    {"sim", Word::sim, kDLExtDev},   {"pool", Word::pool, 0},       {"logging", Word::logging, 0},
+    {"host", Word::host, kDLCPU},  {"cuda", Word::cuda, kDLCUDA}, {"cuda_async", Word::cuda_async, kDLCUDA},
+    {"sim", Word::sim, kDLExtDev}, {"pool", Word::pool, 0},       {"logging", Word::logging, 0},
     {"limit", Word::limit, 0},
 };
 

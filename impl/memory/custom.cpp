@@ -18,7 +18,9 @@ bool is_aligned(const void* data, uint64_t alignment) noexcept {
 }  // namespace
 
 CustomResource::CustomResource(Device& device, const KinaResourceVtable& vtable, void* context)
-    : TrackedResource(device, nullptr, vtable.name == nullptr ? "custom" : vtable.name), vtable_(vtable), context_(context) {}
+    : TrackedResource(device, nullptr, vtable.name == nullptr ? "custom" : vtable.name),
+      vtable_(vtable),
+      context_(context) {}
 
 CustomResource::~CustomResource() {
   if (!owns_context_ || vtable_.destroy == nullptr) return;

@@ -15,8 +15,8 @@ Allocation DeviceResource::obtain(const Request& request, Stream&) noexcept {
   return {data, data == nullptr ? KINA_ERROR_OUT_OF_MEMORY : KINA_SUCCESS};
 }
 
-// The device takes memory back at once, so what was enqueued on the stream has to be over. Where that cannot be learned the
-// block is not given back.
+// The device takes memory back at once, so what was enqueued on the stream has to be over. Where that cannot be learned
+// the block is not given back.
 bool DeviceResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
   try {
     wait_for(now(stream));

@@ -110,7 +110,8 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
 }
 
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
-  if (plan_.growth == KINA_GROWTH_GEOMETRIC) return std::max(needed, std::clamp(reserved_bytes_, kFirstSpan, kGibibyte));
+  if (plan_.growth == KINA_GROWTH_GEOMETRIC)
+    return std::max(needed, std::clamp(reserved_bytes_, kFirstSpan, kGibibyte));
   const uint64_t steps = needed / plan_.growth_bytes + (needed % plan_.growth_bytes != 0 ? 1 : 0);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(steps, plan_.growth_bytes, &bytes) ? needed : bytes;
@@ -203,7 +204,8 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
 Ref<Resource> make_pool(Ref<Resource> upstream, const PoolPlan& plan) {
   Ref<PoolResource> pool = make_counted<PoolResource>(std::move(upstream), plan);
   const KinaStatus status = pool->start(current_stream(pool->device()));
-  if (status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, pool->upstream()->name());
+  if (status != KINA_SUCCESS)
+    refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, pool->upstream()->name());
   return pool;
 }
 

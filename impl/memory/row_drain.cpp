@@ -43,7 +43,8 @@ FileDrains& file_drains() noexcept {
 
 __attribute__((destructor)) void settle_at_exit() noexcept {
   FileDrains& all = file_drains();
-  const std::unique_lock lock(all.mutex, std::try_to_lock);  // held by a thread that was lost in a fork: nothing to wait for
+  const std::unique_lock lock(all.mutex,
+                              std::try_to_lock);  // held by a thread that was lost in a fork: nothing to wait for
   if (!lock.owns_lock()) return;
   for (RowDrain* drain : all.drains) drain->settle();
 }
@@ -87,9 +88,7 @@ RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name
       frames_(new_frames(capacity, has_frames)),
       process_(this_process()) {}
 
-bool RowDrain::is_in_other_process() const noexcept {
-  return g_process.load(std::memory_order_relaxed) != process_;
-}
+bool RowDrain::is_in_other_process() const noexcept { return g_process.load(std::memory_order_relaxed) != process_; }
 
 // The thread takes no signals: they are the program's.
 bool RowDrain::start() noexcept {
@@ -146,7 +145,8 @@ void* RowDrain::run(void* drain) noexcept {
   return nullptr;
 }
 
-// After the last row it naps a while before it sleeps: a caller that allocates again and again must not wake it each time.
+// After the last row it naps a while before it sleeps: a caller that allocates again and again must not wake it each
+// time.
 void RowDrain::empty() noexcept {
   std::unique_lock lock(mutex_);
   int naps = 0;

@@ -60,9 +60,9 @@ class RowDrain final : public Counted {
   std::condition_variable emptied_;
   uint64_t order_ = 0;
   uint64_t written_ = 0;
-  uint64_t read_ = 0;        // rows below are delivered
+  uint64_t read_ = 0;  // rows below are delivered
   bool is_stopping_ = false;
-  bool is_asleep_ = false;   // nobody looks at the ring until `filled_` is signalled
+  bool is_asleep_ = false;  // nobody looks at the ring until `filled_` is signalled
   std::atomic<uint64_t> dropped_{0};
 };
 

@@ -40,8 +40,8 @@ const char* word_of_event(KinaLogEvent event) noexcept {
 uint64_t number_of(const void* pointer) noexcept { return reinterpret_cast<uint64_t>(pointer); }
 
 constexpr char kText[] =
-    "order=%" PRIu64 " time_nanoseconds=%" PRIu64 " thread=%" PRIu64 " event=%s status=%s bytes=%" PRIu64 " alignment=%" PRIu64
-    " data=0x%" PRIx64 " stream=0x%" PRIx64 " resource=0x%" PRIx64 " resource_name=";
+    "order=%" PRIu64 " time_nanoseconds=%" PRIu64 " thread=%" PRIu64 " event=%s status=%s bytes=%" PRIu64
+    " alignment=%" PRIu64 " data=0x%" PRIx64 " stream=0x%" PRIx64 " resource=0x%" PRIx64 " resource_name=";
 constexpr char kJson[] =
     "{\"order\":%" PRIu64 ",\"time_nanoseconds\":%" PRIu64 ",\"thread\":%" PRIu64
     ",\"event\":\"%s\",\"status\":\"%s\",\"bytes\":%" PRIu64 ",\"alignment\":%" PRIu64 ",\"data\":\"0x%" PRIx64

@@ -46,12 +46,10 @@ Allocation TrackedResource::do_take(const Request& request, Stream& stream) noex
   const Allocation made = obtain(request, stream);
   if (made.status != KINA_SUCCESS) return made;
   switch (blocks_.enter(made.data, request)) {
-    case BlockTable::Entered::done:
-      return made;
+    case BlockTable::Entered::done: return made;
     case BlockTable::Entered::known:  // the source gave a block out twice; giving it back would end the live one
       return {nullptr, KINA_ERROR_DEVICE};
-    case BlockTable::Entered::out_of_memory:
-      break;
+    case BlockTable::Entered::out_of_memory: break;
   }
   if (!give_back(made.data, request, stream)) count_leaked(request.bytes);
   return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
@@ -71,7 +69,8 @@ void TrackedResource::describe(KinaResourceInfo& info) const noexcept {
 }
 
 AdaptorResource::AdaptorResource(const char* word, Ref<Resource> upstream)
-    : TrackedResource(upstream->device(), upstream, std::string(word) + "(" + upstream->name() + ")", upstream->alignment()) {}
+    : TrackedResource(upstream->device(), upstream, std::string(word) + "(" + upstream->name() + ")",
+                      upstream->alignment()) {}
 
 Allocation AdaptorResource::obtain(const Request& request, Stream& stream) noexcept {
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);

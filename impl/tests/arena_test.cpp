@@ -1,0 +1,151 @@
+// The pool's arena and its address table, against simple models. No memory is touched: the spans are numbers.
+#include "impl/memory/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace kina {
+namespace {
+
+constexpr uint64_t kGranule = 256;
+
+void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
+uint64_t number(const void* data) { return reinterpret_cast<uint64_t>(data); }
+
+TEST(AddressTable, AnswersAsAMapDoes) {
+  AddressTable<uint64_t> table;
+  std::map<uint64_t, uint64_t> model;
+  std::mt19937_64 random(1);
+  for (int step = 0; step < 200'000; ++step) {
+    const uint64_t key = (random() % 3000 + 1) * kGranule;
+    uint64_t* found = table.find(key);
+    ASSERT_EQ(found != nullptr, model.count(key) == 1);
+    if (found != nullptr) {
+      ASSERT_EQ(*found, model[key]);
+    }
+    if (found != nullptr && random() % 2 == 0) {
+      table.remove(found);
+      model.erase(key);
+    } else if (found == nullptr) {
+      ASSERT_TRUE(table.reserve_one());
+      ASSERT_TRUE(table.insert(key, key + 1));
+      ASSERT_FALSE(table.insert(key, key + 2));
+      model[key] = key + 1;
+    }
+    ASSERT_EQ(table.count(), model.size());
+  }
+}
+
+TEST(Arena, RefusesWhatItDoesNotKnow) {
+  Arena arena(kGranule);
+  ASSERT_TRUE(arena.add({at(1 << 20), 1 << 16, kGranule}));
+  const Request request{1000, kGranule, BlockUse::raw};
+  void* data = arena.take(request);
+  EXPECT_EQ(arena.give(at(number(data) + kGranule), request), Return::unknown);
+  EXPECT_EQ(arena.give(data, {1000, kGranule, BlockUse::internal}), Return::unknown);
+  EXPECT_EQ(arena.give(data, {1001, kGranule, BlockUse::raw}), Return::different);
+  EXPECT_EQ(arena.give(data, {1000, 512, BlockUse::raw}), Return::different);
+  EXPECT_EQ(arena.give(data, request), Return::done);
+  EXPECT_EQ(arena.give(data, request), Return::unknown);
+}
+
+TEST(Arena, RefusesSizesThatOverflow) {
+  Arena arena(kGranule);
+  EXPECT_EQ(arena.needed({~uint64_t{0}, kGranule, BlockUse::raw}), 0U);
+  EXPECT_EQ(arena.take({~uint64_t{0}, kGranule, BlockUse::raw}), nullptr);
+  ASSERT_TRUE(arena.add({at(1 << 20), 1 << 16, kGranule}));
+  EXPECT_EQ(arena.take({~uint64_t{0} - 255, kGranule, BlockUse::raw}), nullptr);
+  EXPECT_EQ(arena.take({1, uint64_t{1} << 63, BlockUse::raw}), nullptr);
+}
+
+TEST(Arena, ServesAWholeSpanAgainOnceItsPiecesAreBack) {
+  Arena arena(kGranule);
+  const uint64_t whole = 1000 * kGranule;
+  ASSERT_TRUE(arena.add({at(1 << 20), whole + 77, kGranule}));
+  const Request small{3 * kGranule, kGranule, BlockUse::raw};
+  std::vector<void*> blocks;
+  while (void* data = arena.take(small)) blocks.push_back(data);
+  EXPECT_EQ(blocks.size(), 333U);
+  std::shuffle(blocks.begin(), blocks.end(), std::mt19937(7));
+  for (void* data : blocks) ASSERT_EQ(arena.give(data, small), Return::done);
+  EXPECT_EQ(arena.free_bytes(), whole);
+  EXPECT_NE(arena.take({whole, kGranule, BlockUse::raw}), nullptr);
+}
+
+TEST(Arena, GivesBackOnlySpansThatAreWhollyFree) {
+  Arena arena(kGranule);
+  const ArenaSpan spans[] = {
+      {at(1 << 20), 4096, kGranule}, {at(1 << 24), 8192, kGranule}, {at(1 << 25), 100, kGranule}};
+  for (const ArenaSpan& span : spans) ASSERT_TRUE(arena.add(span));
+  const Request request{8192, kGranule, BlockUse::raw};
+  void* data = arena.take(request);
+  ASSERT_EQ(number(data), uint64_t{1} << 24);
+  ArenaSpan removed;
+  EXPECT_TRUE(arena.remove_free_span(0, removed));
+  EXPECT_TRUE(arena.remove_free_span(0, removed));
+  EXPECT_FALSE(arena.remove_free_span(0, removed));
+  ASSERT_EQ(arena.give(data, request), Return::done);
+  EXPECT_FALSE(arena.remove_free_span(1, removed));
+  EXPECT_TRUE(arena.remove_free_span(0, removed));
+  EXPECT_EQ(number(removed.base), uint64_t{1} << 24);
+  EXPECT_EQ(arena.free_bytes(), 0U);
+}
+
+// Random takes and gives of all sizes and alignments: what is live never overlaps, and free bytes are what is left.
+TEST(Arena, KeepsItsAccountsOverRandomSequences) {
+  for (uint64_t granule : {uint64_t{256}, uint64_t{4096}}) {
+    Arena arena(granule);
+    std::mt19937_64 random(granule);
+    std::map<uint64_t, Request> live;
+    uint64_t next_span = uint64_t{1} << 30;
+    uint64_t capacity = 0;
+    uint64_t used = 0;
+    for (int step = 0; step < 60'000; ++step) {
+      if (random() % 5 < 3) {
+        const Request request{1 + (random() % (uint64_t{1} << (random() % 22))), granule << (random() % 4),
+                              BlockUse::raw};
+        void* data = arena.take(request);
+        if (data == nullptr) {
+          const uint64_t bytes = arena.needed(request) + (granule << 4) + (random() % 3) * (uint64_t{1} << 20);
+          ASSERT_TRUE(arena.add({at(next_span), bytes, granule}));
+          next_span += (bytes / (uint64_t{1} << 24) + 2) << 24;
+          capacity += bytes / granule * granule;
+          data = arena.take(request);
+          ASSERT_NE(data, nullptr);
+        }
+        const uint64_t address = number(data);
+        ASSERT_EQ(address % request.alignment, 0U);
+        const auto above = live.lower_bound(address);
+        if (above != live.end()) {
+          ASSERT_LE(address + request.bytes, above->first);
+        }
+        if (above != live.begin()) {
+          ASSERT_LE(std::prev(above)->first + std::prev(above)->second.bytes, address);
+        }
+        live[address] = request;
+        used += arena.needed(request);
+      } else if (!live.empty()) {
+        auto chosen = live.lower_bound((uint64_t{1} << 30) + random() % (next_span - (uint64_t{1} << 30)));
+        if (chosen == live.end()) chosen = live.begin();
+        ASSERT_EQ(arena.give(at(chosen->first), chosen->second), Return::done);
+        used -= arena.needed(chosen->second);
+        live.erase(chosen);
+      } else {
+        ArenaSpan removed;
+        while (arena.remove_free_span(capacity / 2, removed)) capacity -= removed.bytes / granule * granule;
+      }
+      ASSERT_EQ(arena.free_bytes(), capacity - used);
+    }
+    for (const auto& [address, request] : live) ASSERT_EQ(arena.give(at(address), request), Return::done);
+    ArenaSpan removed;
+    while (arena.remove_free_span(0, removed)) capacity -= removed.bytes / granule * granule;
+    EXPECT_EQ(capacity, 0U) << "a span whose blocks are all back is not one piece";
+  }
+}
+
+}  // namespace
+}  // namespace kina
