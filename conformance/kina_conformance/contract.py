@@ -102,12 +102,16 @@ class Function:
 
 @dataclass(frozen=True)
 class Contract:
-    """Everything that the suite knows about the promise."""
+    """Everything that the suite knows about the promise.
+
+    `untested` gives reasons; `waiting` the feature that such a clause needs before a test can decide it.
+    """
 
     header: Header
     functions: dict[str, Function]
     clauses: dict[str, Clause]
     untested: dict[str, str]
+    waiting: dict[str, str]
     tables: dict[str, dict[str, Any]] = field(repr=False)
 
     def tier(self, status: str) -> int:
@@ -238,10 +242,12 @@ def contract(spec: Path | None = None) -> Contract:
     folder = spec or spec_path()
     header = load()
     tables = _tables(folder / "tables")
+    reasons = tables.get("untested", {}).get("clause", [])
     return Contract(
         header=header,
         functions={name: Function(p, parse_tags(p.comment)) for name, p in header.prototypes.items()},
         clauses=read_clauses(folder),
-        untested={row["id"]: row["reason"] for row in tables.get("untested", {}).get("clause", [])},
+        untested={row["id"]: row["reason"] for row in reasons},
+        waiting={row["id"]: row["feature"] for row in reasons if "feature" in row},
         tables=tables,
     )

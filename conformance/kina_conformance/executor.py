@@ -131,11 +131,11 @@ class Call:
         self,
         status: str | set[str],
         *,
-        clause: str | Sequence[str] | None = None,
-        argument: str | None = None,
-        within: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
-        control: bool = True,
-        as_one: str | None = None,
+        clause: Any = None,  # str, several of them, or None; Any, so that **changes of any one type can be unpacked
+        argument: Any = None,
+        within: Any = None,
+        control: Any = True,
+        as_one: Any = None,
         **changes: Any,
     ) -> Record:
         """With exactly one thing changed the valid call is refused, and nothing else has happened.

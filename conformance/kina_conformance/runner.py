@@ -69,6 +69,7 @@ class Worker:
         self.done = False
         self.hung = ""
         self.pending = b""
+        self.output = folder / f"output-{number}"
         journal = folder / f"journal-{number}"
         journal.write_bytes(bytes(SIZE))
         self.journal = Journal(journal)
@@ -77,7 +78,7 @@ class Worker:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.reader)
-            run_batch(batch, settings, journal, folder / f"output-{number}", writer)
+            run_batch(batch, settings, journal, self.output, writer)
         os.close(writer)
 
     def frames(self) -> list[dict[str, Any]]:
@@ -225,6 +226,7 @@ class Runner:
             how = ended(status)
             outcome = "crash" if how.startswith("CRASH") else "exit"
             message = f"{how} in {call}" if inside else f"{how} after {call}"
+            message += last_words(worker.output)
         if worker.current is not None:
             since = time.monotonic() - worker.current_since
             self._record(worker, worker.current, outcome, message=message, broken="KINA-STATUS-31", seconds=since)
@@ -240,6 +242,14 @@ class Runner:
         """After the first hang nobody waits long again: at least 100 ms, 20 times the usual call."""
         usual = statistics.median(self.per_call) if self.per_call else 0.0
         self.timeout = min(self.timeout, max(0.1, 20 * usual))
+
+
+def last_words(output: Path) -> str:
+    """What was printed before a process ended: a sanitizer's finding if there is one, else the last lines."""
+    lines = output.read_text(errors="replace").splitlines() if output.exists() else []
+    found = [i for i, line in enumerate(lines) if "ERROR: " in line or "runtime error: " in line]
+    shown = lines[found[-1] : found[-1] + 12] if found else lines[-3:]
+    return "".join(f"\n{line}" for line in shown)
 
 
 def batches(tests: list[dict[str, Any]]) -> list[Batch]:

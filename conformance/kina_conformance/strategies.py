@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from .dtypes import CAST_ONLY, COMPUTING, DTYPES, STORAGE_ONLY, Array, decode, encode
 from .executor import Executor
-from .memory import Tensor, compact
+from .memory import Tensor
+from .memory import compact as compact
 
 EXTENTS = [0, 1, 2, 3, 5, 7, 13]
 FLOATS = ["f16", "bf16", "f32", "f64"]

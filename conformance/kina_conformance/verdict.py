@@ -78,7 +78,9 @@ def rows(contract: Contract, library: Library, seen: set[tuple[str, str]]) -> di
         absent = function.feature != "core" and function.feature not in library.features
         for row in function.tags.errors.values():
             pair = (function.name, row.status)
-            waits = row.injected or (only_host and row.status in _NEEDS_A_DEVICE) or absent
+            causes = [contract.waiting.get(clause) for clause in row.clauses]
+            elsewhere = bool(causes) and all(cause is not None for cause in causes)
+            waits = row.injected or (only_host and row.status in _NEEDS_A_DEVICE) or absent or elsewhere
             found["seen" if pair in seen else "waiting" if waits else "unseen"].append(pair)
     return found
 
