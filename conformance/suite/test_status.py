@@ -636,6 +636,47 @@ def test_two_copies_live_side_by_side_and_refuse_each_others_handles(rt: Executo
     assert told == ""
 
 
+@clause("KINA-STATUS-36", "e8c468e2")
+def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        rt = opened()
+        stop = threading.Event()
+
+        def cycle():
+            x, y, token, stream = tensor(rt, (50,)), ffi.new("KinaTensor *"), ffi.new("KinaScope *"), ffi.new("KinaStream *")
+            codes = [rt.runtime_gpu_unary(y, x, rt.constants["KINA_UNARY_NEG"]), rt.runtime_phase_push(token, 1),
+                     rt.runtime_stream_checkout(stream, 1, 0)]
+            codes += [rt.runtime_stream_checkin(stream[0]), rt.runtime_scope_pop(token[0]), rt.runtime_free(y), rt.runtime_free(x)]
+            assert not any(codes), codes
+
+        def work():
+            while not stop.is_set():
+                cycle()
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads: thread.start()
+        bad = 0
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                for _ in range(3): cycle()
+                os._exit(0)
+            bad += os.waitpid(child, 0)[1] != 0
+            if bad: break
+        stop.set()
+        for thread in threads: thread.join()
+        assert not bad, "a child hung or died"
+        """,
+    )
+
+    assert told == ""
+
+
 @clause("KINA-STATUS-37", "5bf5ab8e")
 def test_no_function_reaches_another_through_its_public_symbol(rt: Executor) -> None:
     if is_elf(rt.lib.path):

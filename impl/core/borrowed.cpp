@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "impl/core/device.h"
+#include "impl/core/mutex.h"
 #include "impl/core/storage.h"
 
 namespace kina {
@@ -17,7 +18,7 @@ struct Entry {
 };
 
 struct Registry {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<Key, Entry*> entries;
 };
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
 
@@ -33,7 +34,7 @@ class Device {
 
   // The default resource that runtime_resource_set_default installed; empty: the built-in one.
   Installation default_resource;
-  mutable std::mutex mutex;  // guards default_resource and the streams
+  mutable Mutex mutex;  // guards default_resource and the streams
 
  private:
   Backend& backend_;

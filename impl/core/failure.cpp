@@ -7,6 +7,8 @@
 #include <iterator>
 #include <mutex>
 
+#include "impl/core/mutex.h"
+
 namespace kina {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr size_t kExactRanges = 4096;
 
 // The failures that live, for causes given by id. Failures are rare: a chain is enough.
 struct LiveFailures {
-  std::mutex mutex;
+  Mutex mutex;
   Failure* newest = nullptr;
 };
 

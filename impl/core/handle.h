@@ -10,6 +10,7 @@
 #include "impl/core/counted.h"
 #include "impl/core/error.h"
 #include "impl/core/copy_mark.h"
+#include "impl/core/mutex.h"
 
 namespace kina {
 
@@ -88,7 +89,7 @@ class HandleTable {
     return live_;
   }
 
-  std::mutex& mutex() const noexcept { return mutex_; }
+  Mutex& mutex() const noexcept { return mutex_; }
 
  private:
   struct Slot {
@@ -113,7 +114,7 @@ class HandleTable {
     return used_++;
   }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::array<std::atomic<Slot*>, (HandleParts::kSlotMask + 1) / kChunk> chunks_{};
   uint64_t first_free_ = kNone;
   uint64_t used_ = 0;

@@ -8,6 +8,7 @@
 
 #include "impl/backend/backend.h"
 #include "impl/core/counted.h"
+#include "impl/core/mutex.h"
 #include "impl/core/site.h"
 
 namespace kina {
@@ -54,7 +55,7 @@ class Event final : public Counted {
 
 // The order of one stream: how far it is, its newest event, and what it runs after.
 struct Timeline {
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   uint64_t position = 0;  // pieces of work enqueued
   uint64_t reached = 0;   // of these, known to have run because the host waited for them
   Ref<Event> newest;      // the only event kept: older positions are covered by it

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "impl/core/device.h"
+#include "impl/core/mutex.h"
 
 namespace kina {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Guards every `installations` against the release of the handle. Nothing is called under it.
-std::mutex& installation_mutex() noexcept {
-  static auto& mutex = *new std::mutex;
+Mutex& installation_mutex() noexcept {
+  static auto& mutex = *new Mutex;
   return mutex;
 }
 

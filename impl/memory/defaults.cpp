@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "impl/core/device.h"
+#include "impl/core/mutex.h"
 #include "impl/core/thread.h"
 #include "impl/memory/configuration.h"
 #include "impl/memory/host.h"
@@ -16,7 +17,7 @@ struct BuiltIn {
   Ref<Resource> resource;
 };
 struct BuiltIns {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<BuiltIn> made;
 
   Ref<Resource> find(const Device& device) const {

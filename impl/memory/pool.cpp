@@ -17,7 +17,7 @@ constexpr uint64_t kFixedStep = 32 * kMebibyte;
 
 // Pools with a threshold, to be found at a synchronise.
 struct Thresholds {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<PoolResource*> pools;
 };
 Thresholds& thresholds() noexcept {
@@ -59,18 +59,18 @@ PoolResource::~PoolResource() {
     const std::lock_guard lock(all.mutex);
     all.pools.erase(std::find(all.pools.begin(), all.pools.end(), this));
   }
-  Lock lock(mutex_);
+  Lock lock(mutex_.native());
   shed(0, device().main(), lock);
 }
 
 KinaStatus PoolResource::start(Stream& stream) noexcept {
   if (plan_.is_lazy) return KINA_SUCCESS;
-  Lock lock(mutex_);
+  Lock lock(mutex_.native());
   return initial_bytes_ == 0 ? KINA_SUCCESS : grow(initial_bytes_, alignment(), stream, lock);
 }
 
 Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
-  Lock lock(mutex_);
+  Lock lock(mutex_.native());
   const uint64_t needed = arena_.needed(request);
   bool is_hit = true;
   bool is_last_try = needed == 0;
@@ -180,7 +180,7 @@ void PoolResource::leave(Visit& visit) noexcept {
 }
 
 Return PoolResource::do_give(void* data, const Request& request, Stream&) noexcept {
-  const Lock lock(mutex_);
+  const Lock lock(mutex_.native());
   const Return answer = arena_.give(data, request);
   if (answer != Return::done) return answer;
   count_given(request);
@@ -189,13 +189,13 @@ Return PoolResource::do_give(void* data, const Request& request, Stream&) noexce
 }
 
 uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
-  Lock lock(mutex_);
+  Lock lock(mutex_.native());
   return shed(keep_bytes, device().main(), lock);
 }
 
 void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   Resource::describe(info);
-  const Lock lock(mutex_);
+  const Lock lock(mutex_.native());
   info.maximum_bytes = plan_.maximum_bytes;
   info.reserved_bytes = reserved_bytes_;
   info.metadata_bytes = sizeof(*this) - sizeof(arena_) + arena_.metadata_bytes();
@@ -224,7 +224,7 @@ void shed_after_synchronise(Device& device) noexcept {
 }
 
 void PoolResource::shed_above_threshold() noexcept {
-  Lock lock(mutex_);
+  Lock lock(mutex_.native());
   shed(plan_.threshold_bytes, device().main(), lock);
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "impl/core/mutex.h"
 #include "impl/memory/arena.h"
 
 namespace kina {
@@ -61,7 +62,7 @@ class PoolResource final : public Resource {
   void leave(Visit& visit) noexcept;
 
   const PoolPlan plan_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
   Arena arena_;
   uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/memory/address_table.h"
 
@@ -22,7 +23,7 @@ class BlockTable {
 
  private:
   struct alignas(64) Shard {
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
     AddressTable<Request> blocks;
   };
   Shard& shard_of(const void* data) noexcept;

@@ -1,0 +1,62 @@
+// The list of mutexes that a fork takes.
+#include "impl/core/mutex.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <new>
+
+namespace kina {
+
+struct MutexList {
+  std::mutex mutex;
+  Mutex* first = nullptr;
+
+  // Never destroyed: threads that outlive main and the fork handlers use it.
+  static MutexList& instance() noexcept {
+    alignas(MutexList) static unsigned char bytes[sizeof(MutexList)];
+    static MutexList* const made = [] {
+      auto* list = new (bytes) MutexList;
+      pthread_atfork([] { instance().take_all(); }, [] { instance().leave_all(); }, [] { instance().leave_all(); });
+      return list;
+    }();
+    return *made;
+  }
+
+  void add(Mutex& added) noexcept {
+    const std::lock_guard lock(mutex);
+    added.next_ = first;
+    if (first != nullptr) first->previous_ = &added;
+    first = &added;
+  }
+
+  void remove(Mutex& removed) noexcept {
+    const std::lock_guard lock(mutex);
+    (removed.previous_ == nullptr ? first : removed.previous_->next_) = removed.next_;
+    if (removed.next_ != nullptr) removed.next_->previous_ = removed.previous_;
+  }
+
+  // Threads nest these locks in various orders and make new ones inside them, so nothing is waited for with a lock in hand:
+  // one that is taken sends everybody back to the start. None is held for long.
+  void take_all() noexcept {
+    for (;;) {
+      mutex.lock();
+      Mutex* taken = first;
+      while (taken != nullptr && taken->try_lock()) taken = taken->next_;
+      if (taken == nullptr) return;
+      for (Mutex* held = first; held != taken; held = held->next_) held->unlock();
+      mutex.unlock();
+      sched_yield();
+    }
+  }
+
+  void leave_all() noexcept {
+    for (Mutex* held = first; held != nullptr; held = held->next_) held->unlock();
+    mutex.unlock();
+  }
+};
+
+Mutex::Mutex() { MutexList::instance().add(*this); }
+Mutex::~Mutex() { MutexList::instance().remove(*this); }
+
+}  // namespace kina
