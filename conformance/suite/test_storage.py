@@ -16,7 +16,8 @@ from kina_conformance.flaws import OPERATIONS, Blocks, Case, failed, geometry, i
 from kina_conformance.memory import Tensor, compact, span
 from kina_conformance.strategies import layouts, shapes
 
-COPIED, IMPORT_READ_ONLY = 2, 1  # DLPack's flag bits IS_COPIED and READ_ONLY
+COPIED = 2  # DLPack's flag bit IS_COPIED
+SIM = 12  # device type of simulated devices
 
 
 def made(rt: Executor, name: str, **arguments: Any) -> Tensor:
@@ -983,6 +984,45 @@ def test_on_the_owners_device_a_peer_opens_to_an_alias(
 
     assert (opened.shape, opened.strides, opened.address, opened.flags, opened.dtype, opened.size_bytes) == shown
     assert np.array_equal(opened.raw(), values)
+
+
+@clause("KINA-STORAGE-52", "be8bc310")
+@pytest.mark.needs("sim")
+def test_on_another_device_a_peer_opens_to_the_owners_bytes(rt: Executor) -> None:
+    owner, other = 0, 1
+    if rt.call("runtime_device_count", SIM).succeeds().out < 2 or not can_access(rt, other, owner):
+        return
+    tensor = made(rt, "runtime_copy_to_device", in_=rt.tensor("i32", (2, 3), [[1, 2, 3], [4, 5, 6]]), device_id=owner)
+    part = view(rt, tensor, (2, 2), (3, 1), 1)
+    peer = peer_of(rt, part)
+
+    opened = made(rt, "runtime_peer_open", peer=peer, device_type=SIM, device_id=other)
+
+    assert opened.flags == rt.constant("KINA_FLAG_VIEW") | rt.constant("KINA_FLAG_PEER")
+    assert opened.device == (SIM, other) and opened.shape == (2, 2) and opened.strides == (3, 1)
+    assert range_of(rt, opened) == range_of(rt, part)
+    assert rt.call("runtime_overlap", opened, tensor).succeeds().out == PARTIAL
+    assert exclusive(rt, tensor) == 0
+    failure = fail(rt, opened)
+    assert report(rt, tensor)["failure"] == failure
+    clear(rt, tensor)
+    rt.call("runtime_stream_synchronize", rt.call("runtime_stream_main", SIM, owner).succeeds().out).succeeds()
+    assert made(rt, "runtime_copy_to_host", in_=opened).numpy().tolist() == [[2, 3], [5, 6]]
+
+
+@clause("KINA-STORAGE-56", "3c8ae16e")
+@pytest.mark.needs("sim")
+def test_a_peers_tensor_is_not_shared_again(rt: Executor) -> None:
+    if rt.call("runtime_device_count", SIM).succeeds().out < 2 or not can_access(rt, 1, 0):
+        return
+    tensor = made(rt, "runtime_copy_to_device", in_=rt.tensor("i32", (2,)), device_id=0)
+    opened = made(rt, "runtime_peer_open", peer=peer_of(rt, tensor), device_type=SIM, device_id=1)
+
+    rt.call("runtime_peer_share", tensor).refuses("UNSUPPORTED", tensor=opened, clause="KINA-STORAGE-56")
+
+
+def can_access(rt: Executor, device_id: int, peer_id: int) -> bool:
+    return bool(rt.call("runtime_device_can_access", SIM, device_id, peer_id).succeeds().out)
 
 
 @clause("KINA-STORAGE-53", "c690babe")

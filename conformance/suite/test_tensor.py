@@ -732,6 +732,29 @@ def _placed(rt: Executor, buffer: Tensor, shape: tuple[int, ...], at: int) -> Te
 
 
 @clause("KINA-TENSOR-31", "aaeaa17d")
+@pytest.mark.needs("sim")
+@pytest.mark.parametrize("case", OPERATIONS, ids=str)
+def test_operands_on_different_devices_are_refused(rt: Executor, case: Case) -> None:
+    call = case.call(rt, out=case.out(rt))
+    arguments = {k.rstrip("_"): v for k, v in case.make(rt).items()}
+
+    for name in inputs_of(case, rt)[1:]:
+        elsewhere = made(rt, "runtime_copy_to_device", in_=arguments[name], device_id=0)
+        change: dict[str, Any] = {name: elsewhere}
+        call.refuses("DEVICE_MISMATCH", clause="KINA-TENSOR-31", **change)
+
+
+@clause("KINA-TENSOR-26", "eebbf8de")
+@pytest.mark.needs("sim")
+@pytest.mark.parametrize("case", OPERATIONS, ids=str)
+def test_an_out_on_another_device_is_refused(rt: Executor, case: Case) -> None:
+    call = case.call(rt, out=case.out(rt))
+    elsewhere = made(rt, "runtime_copy_to_device", in_=rt.tensor("f32", case.shape), device_id=0)
+
+    call.refuses("DEVICE_MISMATCH", out=elsewhere, argument="out")
+
+
+@clause("KINA-TENSOR-31", "aaeaa17d")
 @pytest.mark.parametrize("function", ["runtime_alloc", "runtime_wrap"])
 def test_a_call_that_names_two_devices_is_refused(rt: Executor, function: str) -> None:
     stream = main_stream(rt)
