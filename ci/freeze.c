@@ -6,6 +6,8 @@
  */
 #include "kina_runtime.h"
 
+/* clang-format off */
+
 #define FREEZE(name, condition) typedef char freeze_##name[(condition) ? 1 : -1]
 #define FREEZE_VALUE(name, value) FREEZE(value_##name, (name) == (value))
 #define FREEZE_SIGNED(type) FREEZE(type_##type, sizeof(type) == 4 && (type)-1 < (type)0)

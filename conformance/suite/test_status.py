@@ -647,10 +647,12 @@ def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: E
         stop = threading.Event()
 
         def cycle():
-            x, y, token, stream = tensor(rt, (50,)), ffi.new("KinaTensor *"), ffi.new("KinaScope *"), ffi.new("KinaStream *")
+            x, y = tensor(rt, (50,)), ffi.new("KinaTensor *")
+            token, stream = ffi.new("KinaScope *"), ffi.new("KinaStream *")
             codes = [rt.runtime_gpu_unary(y, x, rt.constants["KINA_UNARY_NEG"]), rt.runtime_phase_push(token, 1),
                      rt.runtime_stream_checkout(stream, 1, 0)]
-            codes += [rt.runtime_stream_checkin(stream[0]), rt.runtime_scope_pop(token[0]), rt.runtime_free(y), rt.runtime_free(x)]
+            codes += [rt.runtime_stream_checkin(stream[0]), rt.runtime_scope_pop(token[0])]
+            codes += [rt.runtime_free(y), rt.runtime_free(x)]
             assert not any(codes), codes
 
         def work():

@@ -57,8 +57,8 @@ void runtime_clear_last_error(void) { error_record() = ErrorRecord{}; }
 KinaStatus runtime_set_log_callback(KinaLogCallback callback, void* context, KinaLogLevel level) {
   return boundary(__func__, [&] {
     require<Message::log_from_callback>(!is_logging(), "KINA-STATUS-41", {});
-    require<Message::log_level_unknown>(level >= KINA_LOG_OFF && level <= KINA_LOG_TRACE, "KINA-STATUS-40", {3, "level"},
-                                        "level", level);
+    require<Message::log_level_unknown>(level >= KINA_LOG_OFF && level <= KINA_LOG_TRACE, "KINA-STATUS-40",
+                                        {3, "level"}, "level", level);
     listen(callback, context, level);
   });
 }

@@ -45,7 +45,8 @@ KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, 
 }  // namespace
 
 KinaStatus runtime_stream_main(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return Ref<Stream>::share(&device.main()); });
+  return give_stream(__func__, out, device_type, device_id,
+                     [](Device& device) { return Ref<Stream>::share(&device.main()); });
 }
 
 KinaStatus runtime_stream_checkout(KinaStream* out, int32_t device_type, int32_t device_id) {
@@ -155,7 +156,8 @@ KinaStatus runtime_capture_push(KinaScope* out, KinaStream stream, KinaResource 
     StreamArgument captured(stream, kStream);
     ResourceArgument source(resource, {3, "resource"});
     dereference(token, captured, source);
-    require<Message::capture_elsewhere>(&captured->device() == &source->device(), "KINA-STREAM-49", {3, "resource"}, "resource");
+    require<Message::capture_elsewhere>(&captured->device() == &source->device(), "KINA-STREAM-49", {3, "resource"},
+                                        "resource");
     refuse<Message::feature_absent>("KINA-VERSION-5", {}, "capture");
   });
 }

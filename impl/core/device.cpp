@@ -32,7 +32,8 @@ const Devices& devices() {
 
 }  // namespace
 
-Device::Device(Backend& backend, int32_t id) : backend_(backend), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
+Device::Device(Backend& backend, int32_t id)
+    : backend_(backend), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
 
 Ref<Stream> Device::phase(int32_t n) {
   const std::lock_guard lock(mutex);
@@ -57,7 +58,8 @@ Ref<Stream> Device::checkout() {
 }
 
 void Device::checkin(Stream& stream, Argument argument) {
-  require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument, argument.name);
+  require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument,
+                                           argument.name);
   const Stream::Ending ending = stream.end();
   require<Message::stream_in_use>(ending != Stream::Ending::is_bound, "KINA-STREAM-6", argument, argument.name);
   require<Message::stale_handle>(ending == Stream::Ending::ended, "KINA-STATUS-26", argument, argument.name,
@@ -83,8 +85,8 @@ int32_t device_count(int32_t device_type) noexcept {
 
 void require_device_id(int32_t device_type, int32_t device_id, Argument id_argument) {
   const int32_t count = device_count(device_type);
-  require<Message::device_id_outside>(count == 0 || (device_id >= 0 && device_id < count), "KINA-STATUS-24", id_argument,
-                                      device_id, count, device_type);
+  require<Message::device_id_outside>(count == 0 || (device_id >= 0 && device_id < count), "KINA-STATUS-24",
+                                      id_argument, device_id, count, device_type);
 }
 
 void require_device_type(int32_t device_type, Argument type_argument) {
@@ -105,7 +107,8 @@ Device& host_device() {
 }
 
 void require_alive(const Device& device) {
-  require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.type(), device.id());
+  require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.type(),
+                                device.id());
 }
 
 Stream& current_stream(Device& device) noexcept {

@@ -48,7 +48,8 @@ class Device {
 // The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.
 Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);
 
-// Memory that the host reads itself: its own, page-locked and managed. Work on it runs on the host, whatever its device id.
+// Memory that the host reads itself: its own, page-locked and managed. Work on it runs on the host, whatever its device
+// id.
 constexpr bool is_read_by_host(int32_t device_type) noexcept {
   return device_type == kDLCPU || device_type == kDLCUDAHost || device_type == kDLCUDAManaged;
 }

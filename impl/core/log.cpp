@@ -15,8 +15,8 @@
 namespace kina {
 namespace {
 
-// Threads inside a callback are counted in one of two rooms; a change of listener opens the other one and waits until the
-// old one is empty, while calls of the new listener go on.
+// Threads inside a callback are counted in one of two rooms; a change of listener opens the other one and waits until
+// the old one is empty, while calls of the new listener go on.
 struct Listener {
   std::mutex changes;  // one change at a time
   std::mutex mutex;

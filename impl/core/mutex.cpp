@@ -36,8 +36,8 @@ struct MutexList {
     if (removed.next_ != nullptr) removed.next_->previous_ = removed.previous_;
   }
 
-  // Threads nest these locks in various orders and make new ones inside them, so nothing is waited for with a lock in hand:
-  // one that is taken sends everybody back to the start. None is held for long.
+  // Threads nest these locks in various orders and make new ones inside them, so nothing is waited for with a lock in
+  // hand: one that is taken sends everybody back to the start. None is held for long.
   void take_all() noexcept {
     for (;;) {
       mutex.lock();

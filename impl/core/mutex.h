@@ -1,4 +1,5 @@
-// A mutex that no child inherits locked: a fork takes all of them first, so that the child finds them free and what they guard whole.
+// A mutex that no child inherits locked: a fork takes all of them first, so that the child finds them free and what
+// they guard whole.
 #pragma once
 
 #include <mutex>

@@ -5,18 +5,12 @@ namespace kina {
 
 const char* word_of(Kind kind) noexcept {
   switch (kind) {
-    case Kind::tensor:
-      return "tensor";
-    case Kind::stream:
-      return "stream";
-    case Kind::scope:
-      return "scope";
-    case Kind::resource:
-      return "resource";
-    case Kind::weak:
-      return "weak reference";
-    case Kind::peer:
-      return "peer";
+    case Kind::tensor: return "tensor";
+    case Kind::stream: return "stream";
+    case Kind::scope: return "scope";
+    case Kind::resource: return "resource";
+    case Kind::weak: return "weak reference";
+    case Kind::peer: return "peer";
   }
   return "object";
 }
