@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "impl/core/device.h"
+#include "impl/core/lasting.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
@@ -13,8 +14,8 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Guards every `installations` against the release of the handle. Nothing is called under it.
 Mutex& installation_mutex() noexcept {
-  static auto& mutex = *new Mutex;
-  return mutex;
+  static Lasting<Mutex> mutex;
+  return *mutex;
 }
 
 void raise_to(std::atomic<uint64_t>& peak, uint64_t value) noexcept {

@@ -146,12 +146,11 @@ Ref<Resource> make_base(Word word, Device& device) {
   refuse<Message::feature_absent>("KINA-VERSION-5", {}, "cuda");
 }
 
-Ref<Resource> make_adaptor(const ResourcePlan& plan, Ref<Resource> upstream) {
-  if (plan.word == Word::limit) return make_counted<LimitResource>(std::move(upstream), plan.maximum_bytes);
-  if (plan.word == Word::logging)
-    return make_counted<LoggingResource>(std::move(upstream), KinaLoggingParams{}, Descriptor());
+Ref<Resource> make_adaptor(const ResourcePlan& plan, const Ref<Resource>& upstream) {
+  if (plan.word == Word::limit) return make_counted<LimitResource>(upstream, plan.maximum_bytes);
+  if (plan.word == Word::logging) return make_counted<LoggingResource>(upstream, KinaLoggingParams{}, Descriptor());
   const bool is_host = upstream->device().type() == kDLCPU;
-  return make_pool(std::move(upstream), plan_of(KinaPoolParams{}, is_host));
+  return make_pool(upstream, plan_of(KinaPoolParams{}, is_host));
 }
 
 }  // namespace
@@ -176,7 +175,7 @@ const Configuration& environment_configuration() {
 Ref<Resource> make_planned(const DevicePlan& plan, Device& device) {
   Ref<Resource> made;
   for (auto part = plan.chain.rbegin(); part != plan.chain.rend(); ++part)
-    made = made ? make_adaptor(*part, std::move(made)) : make_base(part->word, device);
+    made = made ? make_adaptor(*part, made) : make_base(part->word, device);
   return made;
 }
 

@@ -45,7 +45,7 @@ Ref<Resource> built_in(Device& device) {
     const std::lock_guard lock(all.mutex);
     if (Ref<Resource> found = all.find(device)) return found;
   }
-  const Ref<Resource> made = make_built_in(device);
+  Ref<Resource> made = make_built_in(device);
   const std::lock_guard lock(all.mutex);
   if (Ref<Resource> found = all.find(device)) return found;
   all.made.push_back({&device, made});

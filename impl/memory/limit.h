@@ -7,8 +7,8 @@ namespace kina {
 
 class LimitResource final : public AdaptorResource {
  public:
-  LimitResource(Ref<Resource> upstream, uint64_t maximum_bytes)
-      : AdaptorResource("limit", std::move(upstream)), maximum_bytes_(maximum_bytes) {}
+  LimitResource(const Ref<Resource>& upstream, uint64_t maximum_bytes)
+      : AdaptorResource("limit", upstream), maximum_bytes_(maximum_bytes) {}
   void describe(KinaResourceInfo& info) const noexcept override;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace kina {
 
-LoggingResource::LoggingResource(Ref<Resource> upstream, const KinaLoggingParams& params, Descriptor file)
-    : AdaptorResource("logging", std::move(upstream)) {
+LoggingResource::LoggingResource(const Ref<Resource>& upstream, const KinaLoggingParams& params, Descriptor file)
+    : AdaptorResource("logging", upstream) {
   const bool has_frames = (params.flags & KINA_LOGGING_FRAMES) != 0;
   drain_ = make_counted<RowDrain>(params.ring_rows == 0 ? 65536 : params.ring_rows, has_frames, name());
   RowTarget& target = drain_->target();

@@ -9,7 +9,7 @@ namespace kina {
 class LoggingResource final : public AdaptorResource {
  public:
   // `params` has passed its checks; rows go to `file` when there is no callback. Throws OUT_OF_MEMORY.
-  LoggingResource(Ref<Resource> upstream, const KinaLoggingParams& params, Descriptor file);
+  LoggingResource(const Ref<Resource>& upstream, const KinaLoggingParams& params, Descriptor file);
   void describe(KinaResourceInfo& info) const noexcept override;
 
  private:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "impl/core/device.h"
+#include "impl/core/lasting.h"
 
 namespace kina {
 namespace {
@@ -21,8 +22,8 @@ struct Thresholds {
   std::vector<PoolResource*> pools;
 };
 Thresholds& thresholds() noexcept {
-  static auto& all = *new Thresholds;
-  return all;
+  static Lasting<Thresholds> all;
+  return *all;
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ PoolPlan plan_of(const KinaPoolParams& params, bool is_host) {
   return plan;
 }
 
-PoolResource::PoolResource(Ref<Resource> upstream, const PoolPlan& plan)
+PoolResource::PoolResource(const Ref<Resource>& upstream, const PoolPlan& plan)
     : Resource(upstream->device(), upstream, std::string("pool(") + upstream->name() + ")",
                std::max(plan.alignment, upstream->alignment())),
       plan_(plan),
@@ -201,8 +202,8 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   info.metadata_bytes = sizeof(*this) - sizeof(arena_) + arena_.metadata_bytes();
 }
 
-Ref<Resource> make_pool(Ref<Resource> upstream, const PoolPlan& plan) {
-  Ref<PoolResource> pool = make_counted<PoolResource>(std::move(upstream), plan);
+Ref<Resource> make_pool(const Ref<Resource>& upstream, const PoolPlan& plan) {
+  Ref<PoolResource> pool = make_counted<PoolResource>(upstream, plan);
   const KinaStatus status = pool->start(current_stream(pool->device()));
   if (status != KINA_SUCCESS)
     refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, pool->upstream()->name());

@@ -24,7 +24,7 @@ PoolPlan plan_of(const KinaPoolParams& params, bool is_host);
 
 class PoolResource final : public Resource {
  public:
-  PoolResource(Ref<Resource> upstream, const PoolPlan& plan);
+  PoolResource(const Ref<Resource>& upstream, const PoolPlan& plan);
 
   // Takes the initial span now unless the plan is lazy. What the upstream answers is the answer.
   KinaStatus start(Stream& stream) noexcept;
@@ -71,7 +71,7 @@ class PoolResource final : public Resource {
 };
 
 // A pool that has its initial span, unless the plan is lazy; throws what the upstream refused with.
-Ref<Resource> make_pool(Ref<Resource> upstream, const PoolPlan& plan);
+Ref<Resource> make_pool(const Ref<Resource>& upstream, const PoolPlan& plan);
 
 // A synchronise on `device` has passed: its pools give back what lies above their thresholds.
 void shed_after_synchronise(Device& device) noexcept;

@@ -12,6 +12,7 @@
 
 #include "impl/core/error.h"
 #include "impl/core/handle.h"
+#include "impl/core/lasting.h"
 
 namespace kina {
 namespace {
@@ -37,8 +38,8 @@ struct FileDrains {
   std::vector<RowDrain*> drains;
 };
 FileDrains& file_drains() noexcept {
-  static auto& all = *new FileDrains;
-  return all;
+  static Lasting<FileDrains> all;
+  return *all;
 }
 
 __attribute__((destructor)) void settle_at_exit() noexcept {

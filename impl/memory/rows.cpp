@@ -15,19 +15,26 @@
 namespace kina {
 namespace {
 
+bool is_control(char letter) noexcept { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F; }
+
+void append_json(std::string& to, char letter) {
+  if (is_control(letter)) {
+    char code[8];
+    std::snprintf(code, sizeof(code), "\\u%04x", static_cast<unsigned>(letter));
+    to += code;
+    return;
+  }
+  if (letter == '"' || letter == '\\') to += '\\';
+  to += letter;
+}
+
 std::string escaped(const char* text, bool is_json) {
   std::string result;
   for (; *text != '\0'; ++text) {
-    const auto byte = static_cast<unsigned char>(*text);
-    if (!is_json) {
-      result += byte < 0x20 || byte == 0x7F ? '?' : *text;
-    } else if (byte < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof(code), "\\u%04x", byte);
-      result += code;
+    if (is_json) {
+      append_json(result, *text);
     } else {
-      if (*text == '"' || *text == '\\') result += '\\';
-      result += *text;
+      result += is_control(*text) ? '?' : *text;
     }
   }
   return result;

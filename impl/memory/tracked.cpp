@@ -68,7 +68,7 @@ void TrackedResource::describe(KinaResourceInfo& info) const noexcept {
   info.metadata_bytes = sizeof(*this) + blocks_.bytes();
 }
 
-AdaptorResource::AdaptorResource(const char* word, Ref<Resource> upstream)
+AdaptorResource::AdaptorResource(const char* word, const Ref<Resource>& upstream)
     : TrackedResource(upstream->device(), upstream, std::string(word) + "(" + upstream->name() + ")",
                       upstream->alignment()) {}
 

@@ -54,7 +54,7 @@ class TrackedResource : public Resource {
 // Base of adaptors that pass blocks through.
 class AdaptorResource : public TrackedResource {
  public:
-  AdaptorResource(const char* word, Ref<Resource> upstream);
+  AdaptorResource(const char* word, const Ref<Resource>& upstream);
   bool supports_streams() const noexcept override { return upstream()->supports_streams(); }
 
  protected:
