@@ -108,9 +108,7 @@ def test_a_scalar_has_nothing_to_gather_from(rt: Executor, function: str) -> Non
 def test_indices_are_i32_or_i64(rt: Executor, function: str, dtype: str) -> None:
     call = gather(rt, function, rt.tensor("f32", (2, 3)), rt.tensor("i32", (2,), 0))
 
-    call.refuses(
-        "INVALID_DTYPE", clause="KINA-INDEXING-4", argument="indices", indices=rt.tensor(dtype, (2,), 0)
-    )
+    call.refuses("INVALID_DTYPE", clause="KINA-INDEXING-4", argument="indices", indices=rt.tensor(dtype, (2,), 0))
 
 
 @clause("KINA-INDEXING-5", "03c85991")

@@ -116,9 +116,7 @@ def test_inner_extents_that_differ_are_refused(rt: Executor, shape: tuple[int, i
 
 @clause("KINA-MATMUL-4", "9861b6c1")
 @pytest.mark.parametrize(("left", "right"), [((2,), (3,)), ((2, 1), (3, 3)), ((0,), (2,)), ((2, 3), (2,))])
-def test_batches_that_do_not_broadcast_are_refused(
-    rt: Executor, left: tuple[int, ...], right: tuple[int, ...]
-) -> None:
+def test_batches_that_do_not_broadcast_are_refused(rt: Executor, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     valid = call(rt, rt.tensor("f32", (*left, 2, 2)), rt.tensor("f32", (2, 2)))
 
     valid.refuses("INVALID_SHAPE", clause="KINA-MATMUL-4", b=rt.tensor("f32", (*right, 2, 2)))
@@ -382,9 +380,7 @@ def test_a_linear_layer_is_one_call(rt: Executor, dtype: str) -> None:
 @clause("KINA-MATMUL-10", "90c4b9d9")
 @clause("KINA-MATMUL-32", "00567a43")
 @pytest.mark.parametrize("compute", ["KINA_COMPUTE_STRICT", "KINA_COMPUTE_TF32"])
-@given(
-    shape=st.tuples(*[st.sampled_from([1, 3, 16, 65, 128])] * 3), dtype=kst.float_dtypes, seed=st.integers(0, 999)
-)
+@given(shape=st.tuples(*[st.sampled_from([1, 3, 16, 65, 128])] * 3), dtype=kst.float_dtypes, seed=st.integers(0, 999))
 def test_a_linear_layer_lies_within_the_bound(
     rt: Executor, compute: str, shape: tuple[int, int, int], dtype: str, seed: int
 ) -> None:
@@ -420,17 +416,13 @@ def test_products_exist_for_the_dtypes_of_the_table(rt: Executor, dtype: str) ->
         assert dtype in COMPUTING and computed.succeeds().out.dtype == dtype
         return
     good = rt.tensor("f32", (3, 3))
-    call(rt, good, good).refuses(
-        "UNSUPPORTED", clause="KINA-MATMUL-17", a=square, b=square, as_one="the dtype of both"
-    )
+    call(rt, good, good).refuses("UNSUPPORTED", clause="KINA-MATMUL-17", a=square, b=square, as_one="the dtype of both")
 
 
 @clause("KINA-MATMUL-18", "99a85f2e")
 @pytest.mark.parametrize("dtype", COMPUTING)
 @pytest.mark.parametrize("target", [*DTYPES, 0x12345678])
-def test_the_result_has_the_inputs_dtype_or_f32_for_small_floats(
-    rt: Executor, target: str | int, dtype: str
-) -> None:
+def test_the_result_has_the_inputs_dtype_or_f32_for_small_floats(rt: Executor, target: str | int, dtype: str) -> None:
     a, b = rt.tensor(dtype, (3, 3)), rt.tensor(dtype, (3, 3))
     value = DTYPES[target].value if isinstance(target, str) else target
 
@@ -769,4 +761,3 @@ def test_without_memory_for_temporaries_nothing_is_written(rt: Executor, dtype: 
 
     assert status == "SUCCESS" or (status == "OUT_OF_MEMORY" and out.storage_bytes() == before)
     call(rt, a, a).refuses("OUT_OF_MEMORY", clause=["KINA-STATUS-44", "KINA-MATMUL-38"], within=rt.limited)
-

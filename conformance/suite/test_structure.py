@@ -437,9 +437,7 @@ def test_a_rank_outside_the_limit_is_refused(rt: Executor, name: str, ndim: int)
 @clause("KINA-STRUCTURE-18", "a55c1f1f")
 @clause("KINA-STRUCTURE-19", "1847ca15")
 @given(case=cases((0, 3)))
-def test_a_broadcast_expands_unit_axes_and_adds_new_ones(
-    rt: Executor, case: tuple[kst.Operand, st.DataObject]
-) -> None:
+def test_a_broadcast_expands_unit_axes_and_adds_new_ones(rt: Executor, case: tuple[kst.Operand, st.DataObject]) -> None:
     source, data = case
     kept = [n if n != 1 else data.draw(st.sampled_from([0, 1, 3])) for n in source.shape]
     target = (*data.draw(st.lists(st.sampled_from([0, 1, 2]), max_size=2)), *kept)
