@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -59,7 +59,10 @@ def failed(rt: Executor, tensor: Tensor) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Operation:
-    """A valid call: its tensor inputs, its other arguments, and what it gives for them."""
+    """A valid call: its tensor inputs, its other arguments, and what it gives for them.
+
+    All inputs have `dtype` and `shape`, but those named in `dtypes` and `shapes`. A `listed` input is one of a list.
+    """
 
     function: str
     inputs: tuple[str, ...]
@@ -69,12 +72,32 @@ class Operation:
     result_dtype: str = "f32"
     result_shape: tuple[int, ...] = (3, 4)
     in_place: bool = False
+    gives_view: bool = False
+    listed: bool = False
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def dtype_of(self, name: str) -> str:
+        return self.result_dtype if name == "out" else self.dtypes.get(name, self.dtype)
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        return self.result_shape if name == "out" else self.shapes.get(name, self.shape)
+
+    def tensor(self, rt: Executor, name: str, **layout: Any) -> Tensor:
+        return rt.tensor(self.dtype_of(name), self.shape_of(name), **layout)
+
+    def argument(self, name: str, tensor: Tensor) -> dict[str, Any]:
+        """The argument `name` with this tensor in it."""
+        return {name: [tensor] if self.listed and name != "out" else tensor}
 
     def operands(self, rt: Executor, owned: bool = False) -> dict[str, Tensor]:
-        return {name: rt.tensor(self.dtype, self.shape, owned=owned) for name in self.inputs}
+        return {name: self.tensor(rt, name, owned=owned) for name in self.inputs}
 
     def call(self, rt: Executor, **changes: Any) -> Call:
-        return rt.call(self.function, **{**self.operands(rt), **self.arguments, **changes})
+        given: dict[str, Any] = dict(self.arguments)
+        for name, tensor in self.operands(rt).items():
+            given |= self.argument(name, tensor)
+        return rt.call(self.function, **{**given, **changes})
 
     def out(self, rt: Executor, **layout: Any) -> Tensor:
         return rt.out(self.result_dtype, self.result_shape, **layout)
@@ -92,43 +115,41 @@ class Operation:
         call = self.call(rt)
         empty = rt.empty()
         for name in self.inputs:
-            changes: dict[str, Any] = {name: rt.empty()}
-            call.refuses(status, clause="KINA-TENSOR-2", **changes)
-        changes = {**dict.fromkeys(self.inputs, empty), "out": empty}
+            call.refuses(status, clause="KINA-TENSOR-2", **self.argument(name, rt.empty()))
+        changes: dict[str, Any] = {"out": empty}
+        for name in self.inputs:
+            changes |= self.argument(name, empty)
         call.refuses(status, clause="KINA-TENSOR-2", as_one="one empty struct as out and input", **changes)
 
     def refuses_strangers(self, rt: Executor, status: str) -> None:
         """Wrong magic, a handle that is not live, a borrowed struct with a flag that none has."""
         call = self.call(rt, out=self.out(rt, owned=True))
         for name in (*self.inputs, "out"):
-            dtype, shape = (self.result_dtype, self.result_shape) if name == "out" else (self.dtype, self.shape)
+            dtype, shape = self.dtype_of(name), self.shape_of(name)
             broken, flagged = rt.tensor(dtype, shape), rt.tensor(dtype, shape)
             broken.struct.magic ^= 1
             flagged.struct.flags |= rt.constant("KINA_FLAG_OWNED")
             cases = {"KINA-TENSOR-3": broken, "KINA-TENSOR-4": ended(rt, dtype, shape), "KINA-TENSOR-23": flagged}
             for clause, stranger in cases.items():
-                changes: dict[str, Any] = {name: stranger}
-                call.refuses(status, clause=clause, **changes)
+                call.refuses(status, clause=clause, **self.argument(name, stranger))
 
     def refuses_impossible_shapes(self, rt: Executor, status: str) -> None:
         """Structs on the caller's memory that reach outside it or have extents below 0."""
         call = self.call(rt)
         for name in self.inputs:
-            outside, negative = rt.tensor(self.dtype, self.shape), rt.tensor(self.dtype, self.shape)
+            outside, negative = self.tensor(rt, name), self.tensor(rt, name)
             outside.struct.size_bytes -= 1
             negative.struct.dl.shape[0] = -1
             for clause, tensor in {"KINA-TENSOR-21": outside, "KINA-TENSOR-15": negative}.items():
-                changes: dict[str, Any] = {name: tensor}
-                call.refuses(status, clause=clause, **changes)
-            negative.struct.dl.shape[0] = self.shape[0]
+                call.refuses(status, clause=clause, **self.argument(name, tensor))
+            negative.struct.dl.shape[0] = self.shape_of(name)[0]
 
     def refuses_unknown_dtypes(self, rt: Executor, status: str) -> None:
         call = self.call(rt)
         for name in self.inputs:
-            unknown = rt.tensor(self.dtype, self.shape)
+            unknown = self.tensor(rt, name)
             unknown.struct.dl.dtype.lanes = 2
-            changes: dict[str, Any] = {name: unknown}
-            call.refuses(status, clause="KINA-TENSOR-17", **changes)
+            call.refuses(status, clause="KINA-TENSOR-17", **self.argument(name, unknown))
             unknown.struct.dl.dtype.lanes = 1
 
     def refuses_shapes_of_out(self, rt: Executor, status: str) -> None:
@@ -145,9 +166,7 @@ class Operation:
         """Needs simulated devices: each tensor in turn lies on one, the others on the host."""
         call = self.call(rt, out=self.out(rt))
         for name in (*self.inputs, "out"):
-            dtype, shape = (self.result_dtype, self.result_shape) if name == "out" else (self.dtype, self.shape)
-            changes: dict[str, Any] = {name: simulated(rt, dtype, shape)}
-            call.refuses(status, **changes)
+            call.refuses(status, **self.argument(name, simulated(rt, self.dtype_of(name), self.shape_of(name))))
 
     def refuses_read_only(self, rt: Executor, status: str) -> None:
         call = self.call(rt, out=self.out(rt))
@@ -159,22 +178,25 @@ class Operation:
     def refuses_overlap(self, rt: Executor, status: str) -> None:
         """Borrowed and owned bytes alike: one element, all but one, and a whole input where that is not legal."""
         for owned in (False, True):
-            base = rt.tensor(self.dtype, (4096,), owned=owned)
             for name in self.inputs:
-                given: dict[str, Any] = {name: part(rt, base, self.shape, 64)}
+                base = rt.tensor(self.dtype_of(name), (4096,), owned=owned)
+                given = self.argument(name, part(rt, base, self.shape_of(name), 64))
                 call = self.call(rt, out=self.out(rt, owned=owned), **given)
-                if self.result_dtype != self.dtype:
+                if self.result_dtype != self.dtype_of(name):
                     continue
                 for offset in (63, 65):
                     call.refuses(status, argument="out", out=part(rt, base, self.result_shape, offset))
-                if not self.in_place and self.result_shape == self.shape:
-                    call.refuses(status, argument="out", out=given[name])
+                if not self.in_place and self.result_shape == self.shape_of(name):
+                    call.refuses(status, argument="out", out=part(rt, base, self.result_shape, 64))
 
     def refuses_failed_inputs(self, rt: Executor, status: str) -> None:
-        operands: dict[str, Any] = dict(self.operands(rt, owned=True))
-        for out in (None, self.out(rt, owned=True)):
-            given: dict[str, Any] = {} if out is None else {"out": out}
-            call = self.call(rt, **operands, **given)
+        operands = self.operands(rt, owned=True)
+        given: dict[str, Any] = {}
+        for name, tensor in operands.items():
+            given |= self.argument(name, tensor)
+        outs: list[Tensor | None] = [self.out(rt, owned=True)] if self.gives_view else [None, self.out(rt, owned=True)]
+        for out in outs:
+            call = self.call(rt, **given, **({} if out is None else {"out": out}))
             for tensor in operands.values():
                 call.refuses(status, clause="KINA-TENSOR-32", within=partial(failed, rt, tensor))
                 if out is not None:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include "impl/core/device.h"
 #include "impl/core/operand.h"
@@ -30,6 +31,33 @@ void dereference_values(Arguments&... arguments) {
   (arguments.present(), ...);
   (arguments.resolve(), ...);
   (arguments.validate(), ...);
+}
+
+// Calls f for the tensor that an argument is, or for each of those that it holds.
+template <class Argument, class F>
+void for_each_operand(const Argument& argument, F&& f) {
+  if constexpr (std::is_base_of_v<Operand, Argument>)
+    f(argument);
+  else if constexpr (requires { argument.for_each_operand(f); })
+    argument.for_each_operand(f);
+}
+
+// `dereference` for operations whose tensors all live on one device: that they name different ones counts before one of these
+// devices is found to be absent.
+template <class... Arguments>
+void dereference_on_one_device(Output& out, Arguments&... arguments) {
+  dereference_values(out, arguments...);
+  const Operand* first = nullptr;
+  const auto agree = [&first](const Operand& input) {
+    if (first == nullptr)
+      first = &input;
+    else
+      require_same_place(*first, input, "KINA-TENSOR-31");
+  };
+  (for_each_operand(arguments, agree), ...);
+  if (first != nullptr && !out.is_empty()) require_same_place(*first, out, "KINA-TENSOR-26");
+  offer(out);
+  (offer(arguments), ...);
 }
 
 // A pointer that must not be NULL.

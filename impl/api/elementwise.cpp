@@ -99,7 +99,7 @@ KinaStatus runtime_gpu_unary(KinaTensor* out, const KinaTensor* in, KinaUnaryOp 
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     Device& device = source.device();
     const KinaDtype dtype = unary_result(op, source.dtype(), result);
     result.demand(source.geometry(), dtype, device);
@@ -116,7 +116,11 @@ KinaStatus runtime_gpu_binary(KinaTensor* out, const KinaTensor* a, const KinaTe
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input left(a, kA), right(b, kB);
-    dereference(result, left, right);
+    dereference_values(result, left, right);
+    if (left.geometry().ndim > 0 && right.geometry().ndim > 0) require_same_place(left, right, "KINA-TENSOR-31");
+    const Input& placed = left.geometry().ndim > 0 ? left : right;
+    if (!result.is_empty()) require_same_place(placed, result, "KINA-TENSOR-26");
+    (offer(result), offer(left), offer(right));
     require<Message::dtype_mismatch>(left.dtype() == right.dtype(), "KINA-ELEMENTWISE-27", kB, "b",
                                      name_of(right.dtype()), name_of(left.dtype()));
     Device& device = common_device(left, right);
@@ -138,7 +142,7 @@ KinaStatus runtime_gpu_cast(KinaTensor* out, const KinaTensor* in, KinaDtype tar
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     Device& device = source.device();
     const bool is_known = find_dtype(target) != nullptr;
     result.demand(source.geometry(), is_known || result.is_empty() ? target : result.dtype(), device);

@@ -26,7 +26,7 @@ void gather(const char* function, KinaTensor* out, const KinaTensor* values, con
             Argument axis_argument) {
   Output result(out, kOut);
   Input source(values, {2, "values"}), chosen(indices, {3, "indices"});
-  dereference(result, source, chosen);
+  dereference_on_one_device(result, source, chosen);
   axis = checked_axis(axis, source.geometry().ndim, "KINA-INDEXING-3", axis_argument);
   const KinaDtype index = chosen.dtype();
   require<Message::index_dtype>(index == KINA_DTYPE_I32 || index == KINA_DTYPE_I64, "KINA-INDEXING-4", chosen.argument(),
@@ -62,7 +62,7 @@ KinaStatus runtime_gpu_repeat_interleave(KinaTensor* out, const KinaTensor* in, 
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, {2, "in"});
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     const int32_t along = checked_axis(axis, source.geometry().ndim, "KINA-INDEXING-17", {3, "axis"});
     require<Message::negative_repeats>(repeats >= 0, "KINA-INDEXING-16", {4, "repeats"}, repeats);
     Geometry shape = source.geometry();

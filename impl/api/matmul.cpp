@@ -32,6 +32,10 @@ class MatmulOptions : public Options<KinaMatmulParams> {
   void offer() const {
     if (bias_) bias_->offer();
   }
+  template <class F>
+  void for_each_operand(F&& f) const {
+    if (bias_) f(*bias_);
+  }
   const Input* bias() const { return bias_ ? &*bias_ : nullptr; }
   double alpha() const { return (*this)->scaled != 0 ? (*this)->alpha : 1; }
   double beta() const { return (*this)->scaled != 0 ? (*this)->beta : 0; }
@@ -184,7 +188,7 @@ KinaStatus runtime_gpu_matmul(KinaTensor* out, const KinaTensor* a, const KinaTe
     Output result(out, kOut);
     Input left(a, kA), right(b, kB);
     MatmulOptions options(params);
-    dereference(result, left, right, options);
+    dereference_on_one_device(result, left, right, options);
     multiply(call.function, result, left, right, options);
   });
 }

@@ -45,7 +45,12 @@ KinaStatus runtime_copy_to_host(KinaTensor* out, const KinaTensor* in) {
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_values(result, source);
+    const int32_t place = result.is_empty() ? kDLCPU : result.place().device_type;
+    const bool may_be_host = place == kDLCPU || place == kDLCUDAHost || place == kDLCUDAManaged || device_count(place) > 0;
+    require<Message::device_mismatch>(may_be_host, "KINA-TENSOR-26", kOut, kOut.name, place, 0,
+                                      int32_t{kDLCPU}, 0);
+    (offer(result), offer(source));
     copy(call, result, source, host_device());
   });
 }

@@ -73,7 +73,7 @@ KinaStatus softmax_like(const char* function, KinaTensor* out, const KinaTensor*
   return boundary(function, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     const int32_t summed = axis_or_all(axis, source);
     Device& device = source.device();
     result.demand(source.geometry(), source.dtype(), device);
@@ -92,7 +92,7 @@ KinaStatus runtime_gpu_reduce(KinaTensor* out, const KinaTensor* in, int32_t axi
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     const Reduction reduction = reduction_of(axis, op, source);
     Device& device = source.device();
     const KinaDtype dtype = result_dtype(reduction, source.dtype(), result);

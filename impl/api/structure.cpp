@@ -107,6 +107,10 @@ class Joined {
   void offer() const {
     for (const Input& input : inputs_) input.offer();
   }
+  template <class F>
+  void for_each_operand(F&& f) const {
+    for (const Input& input : inputs_) f(input);
+  }
   const std::vector<Input>& inputs() const { return inputs_; }
 
  private:
@@ -162,7 +166,7 @@ KinaStatus runtime_gpu_transpose(KinaTensor* out, const KinaTensor* in, const in
     Input source(in, kIn);
     const Argument argument{3, "permutation"};
     ArrayArgument axes(permutation, source.declared_ndim(), argument, "KINA-STRUCTURE-11");
-    dereference(result, source, axes);
+    dereference_on_one_device(result, source, axes);
     require<Message::null_pointer>(permutation != nullptr || source.geometry().ndim == 0, "KINA-STRUCTURE-11", argument,
                                    argument.name);
     show_or_copy(call.function, result, source, permuted(source, permutation));
@@ -174,7 +178,7 @@ KinaStatus runtime_gpu_reshape(KinaTensor* out, const KinaTensor* in, const int6
     Output result(out, kOut);
     Input source(in, kIn);
     ArrayArgument extents(new_shape, new_ndim, {3, "new_shape"}, "KINA-STRUCTURE-16");
-    dereference(result, source, extents);
+    dereference_on_one_device(result, source, extents);
     const Argument argument{3, "new_shape"};
     View view = source.view();
     view.geometry = checked_geometry(new_shape, nullptr, new_ndim, bytes_of(view.dtype), argument);
@@ -193,7 +197,7 @@ KinaStatus runtime_gpu_broadcast(KinaTensor* out, const KinaTensor* in, const in
     Output result(out, kOut);
     Input source(in, kIn);
     ArrayArgument extents(target_shape, target_ndim, {3, "target_shape"}, "KINA-STRUCTURE-20");
-    dereference(result, source, extents);
+    dereference_on_one_device(result, source, extents);
     const Geometry target =
         checked_geometry(target_shape, nullptr, target_ndim, bytes_of(source.dtype()), {3, "target_shape"});
     show_or_copy(call.function, result, source, expanded(source, target));
@@ -204,7 +208,7 @@ KinaStatus runtime_gpu_slice(KinaTensor* out, const KinaTensor* in, int32_t axis
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
-    dereference(result, source);
+    dereference_on_one_device(result, source);
     const int32_t along = checked_axis(axis, source.geometry().ndim, "KINA-STRUCTURE-31", {3, "axis"});
     const int64_t extent = source.geometry().extents[along];
     require<Message::slice_outside>(0 <= start && start <= stop && stop <= extent, "KINA-STRUCTURE-22", {4, "start"}, start,
@@ -217,7 +221,7 @@ KinaStatus runtime_gpu_concat(KinaTensor* out, const KinaTensor* a, const KinaTe
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Joined joined({Input(a, {2, "a"}), Input(b, {3, "b"})});
-    dereference(result, joined);
+    dereference_on_one_device(result, joined);
     join(call.function, result, joined.inputs(), axis, {4, "axis"});
   });
 }
@@ -235,7 +239,7 @@ KinaStatus runtime_gpu_concat_n(KinaTensor* out, const KinaTensor* const* inputs
       listed.emplace_back(inputs[i], argument);
     }
     Joined joined(std::move(listed));
-    dereference(result, joined);
+    dereference_on_one_device(result, joined);
     require<Message::count_too_low>(count >= 1, "KINA-STRUCTURE-28", {3, "count"}, "count", count);
     join(call.function, result, joined.inputs(), axis, {4, "axis"});
   });

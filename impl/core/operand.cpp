@@ -164,6 +164,18 @@ void MadeTensor::validate() const {
   require<Message::out_not_empty>(is_all_zero(*out_), "KINA-TENSOR-27", argument_, argument_.name);
 }
 
+void require_same_place(const Operand& a, const Operand& b, const char* clause) {
+  const DLDevice here = a.place(), there = b.place();
+  const auto is_absent = [](const DLDevice& device) {
+    return device_count(device.device_type) == 0 && device.device_type != kDLCUDAHost && device.device_type != kDLCUDAManaged;
+  };
+  const bool is_same = here.device_type == there.device_type && here.device_id == there.device_id;
+  const bool counts = is_absent(here) || is_absent(there);
+  require<Message::device_mismatch>(is_same || !counts, clause, b.argument(), b.argument().name,
+                                    static_cast<int32_t>(there.device_type), there.device_id,
+                                    static_cast<int32_t>(here.device_type), here.device_id);
+}
+
 void require_same_device(const Operand& a, const Operand& b) {
   require<Message::device_mismatch>(&a.device() == &b.device(), "KINA-TENSOR-31", b.argument(), b.argument().name,
                                     b.device().type(), b.device().id(), a.device().type(), a.device().id());

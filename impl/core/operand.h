@@ -109,6 +109,9 @@ void refuse_failed(const Operand& operand, const char* clause);
 // borrowed `in` lends its bytes to it.
 NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags);
 
+// Operands do not name two devices of which one is absent: that is DEVICE_MISMATCH first. Present ones are compared later.
+void require_same_place(const Operand& a, const Operand& b, const char* clause);
+
 // Operands live on one device, else DEVICE_MISMATCH.
 void require_same_device(const Operand& a, const Operand& b);
 
