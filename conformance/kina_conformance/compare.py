@@ -100,10 +100,10 @@ def close(out: Tensor, reference: ArrayLike, op: str, dtype: str, *, compute: st
 
 def within(raw: Array, reference: Array, dtype: str, allowed: Accuracy, names: dict[str, Any]) -> None:
     """Stored float elements against exact values: NaN for NaN, infinities as rounded, else the tolerance."""
-    got = decode(raw, dtype).astype(np.longdouble)
-    ref = np.asarray(reference, np.longdouble)
-    want = rounded(ref, dtype)
     with np.errstate(all="ignore"):
+        got = decode(raw, dtype).astype(np.longdouble)
+        ref = np.asarray(reference, np.longdouble)
+        want = rounded(ref, dtype)
         good = (got == want) | (np.isnan(got) & np.isnan(want))
         if allowed.exact:
             good &= (got != 0) | (np.signbit(got) == np.signbit(want))

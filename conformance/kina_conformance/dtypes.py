@@ -188,9 +188,9 @@ def decode(elements: Array, dtype: str) -> Array:
         return np.asarray(elements.astype(np.int64))
     if row.kind == "c":
         return elements.astype(np.complex128)
-    if dtype == "bf16":
-        return np.asarray((elements.astype(np.uint32) << 16).view(np.float32).astype(np.float64))
     if dtype in CAST_ONLY:
         return np.asarray(_small_values(dtype)[elements])
     with np.errstate(all="ignore"):
+        if dtype == "bf16":
+            return np.asarray((elements.astype(np.uint32) << 16).view(np.float32).astype(np.float64))
         return elements.astype(np.float64)

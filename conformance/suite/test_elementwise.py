@@ -1018,6 +1018,15 @@ def test_strangers_are_refused(rt: Executor, operation: Operation) -> None:
     operation.refuses_strangers(rt, "INVALID_HANDLE")
 
 
+@clause("KINA-TENSOR-19", "4c70d6ea")
+@clause("KINA-TENSOR-20", "1bdd115d")
+@clause("KINA-TENSOR-22", "95624966")
+@clause("KINA-STATUS-24", "b7c8e81b")
+@both
+def test_memory_that_cannot_be_is_refused(rt: Executor, operation: Operation) -> None:
+    operation.refuses_impossible_memory(rt, "INVALID_ARGUMENT")
+
+
 @clause("KINA-TENSOR-15", "7e378526")
 @clause("KINA-TENSOR-21", "8dec1558")
 @both

@@ -456,7 +456,7 @@ def test_the_same_input_gives_the_same_bits(rt: Executor, dtype: str) -> None:
 def test_softmax_is_as_exact_as_the_table_says(rt: Executor, function: str, dtype: str) -> None:
     form = DTYPES[dtype].format
     assert form is not None
-    rising = np.linspace(-form.maximum / 2, form.maximum / 2, 7)
+    rising = np.linspace(-0.5, 0.5, 7) * form.maximum
     given = [
         np.linspace(-9, 9, 513).reshape(3, 171),
         np.array([rising, rising[::-1]]),
@@ -526,6 +526,15 @@ def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
 @every
 def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
     case.refuses_strangers(rt, "INVALID_HANDLE")
+
+
+@clause("KINA-TENSOR-19", "4c70d6ea")
+@clause("KINA-TENSOR-20", "1bdd115d")
+@clause("KINA-TENSOR-22", "95624966")
+@clause("KINA-STATUS-24", "b7c8e81b")
+@every
+def test_memory_that_cannot_be_is_refused(rt: Executor, case: Operation) -> None:
+    case.refuses_impossible_memory(rt, "INVALID_ARGUMENT")
 
 
 @clause("KINA-TENSOR-15", "7e378526")
