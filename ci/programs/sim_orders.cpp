@@ -1,7 +1,8 @@
 // Random programs over simulated devices, judged against plain arrays: finds any wait that the runtime leaves out.
 //
 // sim_orders --seeds N          runs N random programs, each in a process of its own: all must be right
-// sim_orders --drop-each N      leaves out each ordering site in turn (a build with KINA_DROP_SITES): up to N programs may
+// sim_orders --drop-each N      leaves out each ordering site in turn (a build with KINA_DROP_SITES): up to N programs
+// may
 //                               pass before one goes wrong; prints sites and the seed that found each
 // sim_orders --program SEED     one program, in this process
 
@@ -64,7 +65,8 @@ class Program {
     while (!pairs_.empty()) release(pairs_.size() - 1);
     for (auto& streams : streams_)
       for (KinaStream stream : streams) ok(runtime_stream_checkin(stream), "checkin");
-    for (int32_t device = 0; device < kDevices; ++device) ok(runtime_device_synchronize(kDLExtDev, device), "synchronize");
+    for (int32_t device = 0; device < kDevices; ++device)
+      ok(runtime_device_synchronize(kDLExtDev, device), "synchronize");
   }
 
  private:
@@ -100,7 +102,8 @@ class Program {
   void verify(Pair& pair) {
     KinaTensor host = KINA_TENSOR_INIT;
     on_some_stream(pair.device, [&] { ok(runtime_copy_to_host(&host, &pair.tensor), "read back"); });
-    if (std::memcmp(host.dl.data, pair.values.data(), pair.values.size() * sizeof(int32_t)) != 0) wrong("values differ");
+    if (std::memcmp(host.dl.data, pair.values.data(), pair.values.size() * sizeof(int32_t)) != 0)
+      wrong("values differ");
     ok(runtime_free(&host), "free read back");
   }
 
@@ -123,16 +126,19 @@ class Program {
     Pair* b = some(device);
     if (a == nullptr || (a == b && below(2) == 0)) return;
     Values sum = a->values;
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<int32_t>(static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(b->values[i]));
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] = static_cast<int32_t>(static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(b->values[i]));
     if (below(2) == 0) {
-      on_some_stream(device, [&] { ok(runtime_gpu_binary(&a->tensor, &a->tensor, &b->tensor, KINA_BINARY_ADD), "add in place"); });
+      on_some_stream(
+          device, [&] { ok(runtime_gpu_binary(&a->tensor, &a->tensor, &b->tensor, KINA_BINARY_ADD), "add in place"); });
       a->values = sum;
       return;
     }
     Pair made;
     made.device = device;
     made.values = sum;
-    on_some_stream(device, [&] { ok(runtime_gpu_binary(&made.tensor, &a->tensor, &b->tensor, KINA_BINARY_ADD), "add"); });
+    on_some_stream(device,
+                   [&] { ok(runtime_gpu_binary(&made.tensor, &a->tensor, &b->tensor, KINA_BINARY_ADD), "add"); });
     pairs_.push_back(made);
   }
 
@@ -152,7 +158,8 @@ class Program {
     Pair made;
     made.device = 1 - from;
     made.values = source->values;
-    on_some_stream(made.device, [&] { ok(runtime_copy(&made.tensor, &source->tensor, kDLExtDev, made.device), "copy across"); });
+    on_some_stream(made.device,
+                   [&] { ok(runtime_copy(&made.tensor, &source->tensor, kDLExtDev, made.device), "copy across"); });
     pairs_.push_back(made);
   }
 
@@ -164,7 +171,8 @@ class Program {
     made.device = pairs_[index].device;
     made.values = pairs_[index].values;
     for (int32_t& value : made.values) value = static_cast<int32_t>(0U - static_cast<uint32_t>(value));
-    on_some_stream(made.device, [&] { ok(runtime_gpu_unary(&made.tensor, &pairs_[index].tensor, KINA_UNARY_NEG), "negate"); });
+    on_some_stream(made.device,
+                   [&] { ok(runtime_gpu_unary(&made.tensor, &pairs_[index].tensor, KINA_UNARY_NEG), "negate"); });
     release(index);
     pairs_.push_back(made);
   }
@@ -173,10 +181,8 @@ class Program {
     const auto device = static_cast<int32_t>(below(kDevices));
     KinaStream first = streams_[device][below(3)], second = streams_[1 - device][below(3)];
     switch (below(4)) {
-      case 0:
-        return ok(runtime_stream_wait(first, second), "wait");
-      case 1:
-        return ok(runtime_stream_synchronize(first), "synchronize");
+      case 0: return ok(runtime_stream_wait(first, second), "wait");
+      case 1: return ok(runtime_stream_synchronize(first), "synchronize");
       case 2: {
         int32_t is_idle = 0;
         return ok(runtime_stream_query(&is_idle, first), "query");
@@ -189,25 +195,19 @@ class Program {
   void step() {
     switch (below(10)) {
       case 0:
-      case 1:
-        return upload();
+      case 1: return upload();
       case 2:
-      case 3:
-        return add();
-      case 4:
-        return fill();
-      case 5:
-        return cross();
-      case 6:
-        return use_and_free();
+      case 3: return add();
+      case 4: return fill();
+      case 5: return cross();
+      case 6: return use_and_free();
       case 7:
         if (!pairs_.empty()) verify(pairs_[below(pairs_.size())]);
         return;
       case 8:
         if (pairs_.size() > 6) release(below(pairs_.size()));
         return;
-      default:
-        return wait();
+      default: return wait();
     }
   }
 
@@ -244,7 +244,8 @@ int run_seeds(uint64_t count) {
     std::printf("seed %llu went wrong\n", static_cast<unsigned long long>(seed));
     ++alarms;
   }
-  std::printf("%llu programs, %llu went wrong\n", static_cast<unsigned long long>(count), static_cast<unsigned long long>(alarms));
+  std::printf("%llu programs, %llu went wrong\n", static_cast<unsigned long long>(count),
+              static_cast<unsigned long long>(alarms));
   return alarms == 0 ? 0 : 1;
 }
 
