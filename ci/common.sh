@@ -6,7 +6,7 @@ cd "$root"
 venv="$root/.venv"
 python="$venv/bin/python"
 jobs=$(nproc)
-export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
