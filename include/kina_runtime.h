@@ -1141,7 +1141,7 @@ KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
  * feature: core
  * null: none
  * owner: out produce
- * errors: INVALID_ARGUMENT KINA-STATUS-23; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1259,7 +1259,7 @@ KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource ups
  * feature: core
  * null: none
  * owner: out produce, upstream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1284,7 +1284,7 @@ KINA_API KinaStatus runtime_resource_limit(KinaResource *out, KinaResource upstr
  * feature: core
  * null: vtable.name, vtable.destroy, context
  * owner: out produce, vtable borrow, vtable.name borrow, vtable.allocate keep, vtable.deallocate keep, vtable.destroy keep, context keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-61; UNSUPPORTED KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-61; UNSUPPORTED KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1389,7 +1389,7 @@ KINA_API KinaStatus runtime_resource_set_default(KinaResource *previous, int32_t
  * feature: core
  * null: none
  * owner: out produce, resource keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: calling
@@ -1425,7 +1425,7 @@ KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_t
  *
  * INVALID_ARGUMENT  `out` or `resource` is NULL, `alignment` is no power of two, `bytes` overflows when rounded up [KINA-RESOURCE-18, KINA-RESOURCE-21]
  * INVALID_HANDLE    `resource` or `stream` is not live
- * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-22]
+ * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
  * OUT_OF_MEMORY     the resource is exhausted, or cannot align so far [KINA-RESOURCE-19, KINA-RESOURCE-42, KINA-RESOURCE-48]
  * DEVICE, DEVICE_LOST  the driver's or a callback's answer [KINA-RESOURCE-63]
  *
@@ -1433,7 +1433,7 @@ KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_t
  * feature: core
  * null: stream
  * owner: out produce, resource borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-21; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-22; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-42 KINA-RESOURCE-48; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-21; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-70; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-42 KINA-RESOURCE-48; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
  * stream: host/enqueues
  * alloc: host, resource
  * thread: any
@@ -1448,13 +1448,13 @@ KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, u
  *
  * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ [KINA-RESOURCE-25, KINA-RESOURCE-26]
  * INVALID_HANDLE    `resource` or `stream` is not live
- * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-22]
+ * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
  *
  * since: 1.0
  * feature: core
  * null: data (bytes 0), stream
  * owner: resource borrow, data consume, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-25 KINA-RESOURCE-26; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-22
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-25 KINA-RESOURCE-26; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-70
  * stream: host/enqueues
  * alloc: none
  * thread: any

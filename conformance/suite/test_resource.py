@@ -54,32 +54,40 @@ def test_every_maker_makes_a_new_resource_with_counters_of_its_own(rt: Executor,
 
 
 @clause("KINA-RESOURCE-1", "c30b23c7")
-@pytest.mark.parametrize("maker", ["host", "pool", "limit", "logging", "custom"])
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "runtime_resource_host",
+        "runtime_resource_pool",
+        "runtime_resource_limit",
+        "runtime_resource_logging",
+        "runtime_resource_custom",
+    ],
+)
 def test_makers_refuse_a_null_answer(rt: Executor, maker: str) -> None:
     base, rows, custom = host(rt), Rows(rt), Custom(rt)
     given: dict[str, dict[str, Any]] = {
-        "host": {},
         "pool": {"upstream": base, "params": None},
         "limit": {"upstream": base, "maximum_bytes": 1},
         "logging": {"upstream": base, "params": rt.params("KinaLoggingParams", callback=rows.callback)},
         "custom": {**HOST, "vtable": custom.vtable, "context": 0x5EED},
     }
 
-    rt.call(f"runtime_resource_{maker}", **given[maker]).refuses(
+    rt.call(maker, **given.get(maker.rpartition("_")[2], {})).refuses(
         "INVALID_ARGUMENT", out=None, clause="KINA-STATUS-23", argument="out"
     )
 
 
 @clause("KINA-RESOURCE-1", "c30b23c7")
-@pytest.mark.parametrize("maker", ["pool", "limit", "logging"])
+@pytest.mark.parametrize("maker", ["runtime_resource_pool", "runtime_resource_limit", "runtime_resource_logging"])
 def test_adaptors_refuse_what_is_no_live_upstream(rt: Executor, maker: str) -> None:
     base, rows = host(rt), Rows(rt)
     given: dict[str, dict[str, Any]] = {
-        "pool": {"params": None},
-        "limit": {"maximum_bytes": 1},
-        "logging": {"params": rt.params("KinaLoggingParams", callback=rows.callback)},
+        "runtime_resource_pool": {"params": None},
+        "runtime_resource_limit": {"maximum_bytes": 1},
+        "runtime_resource_logging": {"params": rt.params("KinaLoggingParams", callback=rows.callback)},
     }
-    call = rt.call(f"runtime_resource_{maker}", base, **given[maker])
+    call = rt.call(maker, base, **given[maker])
     gone = host(rt)
     release(rt, gone)
 

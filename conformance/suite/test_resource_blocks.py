@@ -136,7 +136,7 @@ def test_more_bytes_than_there_are_is_out_of_memory(rt: Executor, kind: str, siz
     assert Info(rt, made.handle).failures == before + 1
 
 
-@clause("KINA-RESOURCE-22", "eeb9417a")
+@clause("KINA-RESOURCE-22", "b93470fd")
 def test_streams_of_blocks_are_live_and_of_the_device(rt: Executor) -> None:
     resource = host(rt)
     main = rt.call("runtime_stream_main", **HOST).succeeds().out
@@ -149,7 +149,7 @@ def test_streams_of_blocks_are_live_and_of_the_device(rt: Executor) -> None:
     returning.refuses("INVALID_HANDLE", stream=gone, clause="KINA-STATUS-26", argument="stream")
 
 
-@clause("KINA-RESOURCE-22", "eeb9417a")
+@clause("KINA-RESOURCE-22", "b93470fd")
 def test_a_null_stream_is_the_current_one(rt: Executor) -> None:
     custom = Custom(rt)
     resource = custom.make()

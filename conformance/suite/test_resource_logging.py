@@ -342,6 +342,14 @@ def test_unknown_formats_and_flags_are_unsupported(rt: Executor) -> None:
         call.refuses("UNSUPPORTED", params=params, clause="KINA-RESOURCE-59")
 
 
+@clause("KINA-STATUS-44", "01bc6644")
+def test_a_ring_that_memory_does_not_hold_is_out_of_memory(rt: Executor) -> None:
+    rows = Rows(rt)
+    call = rt.call("runtime_resource_logging", host(rt), rt.params("KinaLoggingParams", callback=rows.callback))
+
+    call.refuses("OUT_OF_MEMORY", params=rt.params("KinaLoggingParams", callback=rows.callback, ring_rows=2**50))
+
+
 @clause("KINA-STATUS-25", "baced594")
 def test_a_ring_that_overflows_is_refused(rt: Executor) -> None:
     rows = Rows(rt)

@@ -73,7 +73,7 @@ void require_block_numbers(uint64_t alignment, const ResourceArgument& resource,
   if (!stream) return;
   const Device& device = resource->device();
   const Device& other = stream->device();
-  require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-22", stream.argument(),
+  require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-70", stream.argument(),
                                               stream.argument().name, other.type(), other.id(), device.type(),
                                               device.id());
 }
