@@ -349,8 +349,12 @@ _PRELUDE = "import sys, threading\nimport numpy as np\nimport kina\nkina.use(sys
         "def release(some):\n    while some: some.pop()\n"
         "workers = [threading.Thread(target=release, args=(tensors,)) for _ in range(4)]\n"
         "[w.start() for w in workers]; [w.join() for w in workers]",
+        "def work():\n    while True:\n"
+        "        tensors = [kina.from_dlpack(np.arange(4)) for _ in range(50)]\n        while tensors: tensors.pop()\n"
+        "[threading.Thread(target=work, daemon=True).start() for _ in range(4)]\n"
+        "import time\ntime.sleep(0.1)  # they go on while the interpreter ends",
     ],
-    ids=["import", "legacy", "versioned", "array", "cycle", "modules", "static", "threads"],
+    ids=["import", "legacy", "versioned", "array", "cycle", "modules", "static", "threads", "daemons"],
 )
 def test_what_is_alive_at_interpreter_exit_ends_quietly(rt: Executor, body: str) -> None:
     run(f"{_PRELUDE}{body}\nprint('done', flush=True)\n", rt.lib.path)

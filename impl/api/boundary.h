@@ -1,6 +1,8 @@
 // The one place where a C++ failure becomes a C status and the thread's error record.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <type_traits>
@@ -18,8 +20,10 @@ struct Call {
 // Stores `error` as the thread's record, logs it, and returns its status. Never allocates.
 KinaStatus report(const Call& call, const Error& error) noexcept;
 
+// Lets through what is no exception: the end of the thread, when a foreign deleter ends it (CPython's lock does, for threads
+// that ask for it while the interpreter goes down).
 template <class Body>
-KinaStatus boundary(const char* function, Body&& body) noexcept {
+KinaStatus boundary(const char* function, Body&& body) {
   const Call call{function};
   try {
     if constexpr (std::is_invocable_v<Body, const Call&>) {
@@ -34,6 +38,10 @@ KinaStatus boundary(const char* function, Body&& body) noexcept {
     return report(call, make_error<Message::out_of_host_memory>("KINA-STATUS-44", {}));
   } catch (const std::exception& error) {
     return report(call, make_error<Message::internal>("KINA-STATUS-31", {}, error.what()));
+#ifdef __GLIBCXX__
+  } catch (const abi::__forced_unwind&) {
+    throw;
+#endif
   } catch (...) {
     return report(call, make_error<Message::internal>("KINA-STATUS-31", {}, "unknown exception"));
   }

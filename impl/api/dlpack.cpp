@@ -1,6 +1,8 @@
 // Entry points of the dlpack chapter.
 #include "impl/core/dlpack.h"
 
+#include <unwind.h>
+
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
 
@@ -70,9 +72,18 @@ void require_exportable(const Operand& tensor, const ExportTerms& terms, const D
                                 tensor.argument(), tensor.argument().name);
 }
 
+// A foreign deleter may end its thread (CPython's lock does while the interpreter goes down). The thread is then
+// unwound by the system's unwinder through our frames, whose personality is this library's own copy, and that copy
+// works only after a first use.
+bool prepare_unwinder() noexcept {
+  _Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
+  return true;
+}
+
 template <class Managed>
 ForeignOwner owner_of(Managed* managed) {
   if (managed->deleter == nullptr) return {};
+  [[maybe_unused]] static const bool is_prepared = prepare_unwinder();
   return {[](void* context) {
             auto* owned = static_cast<Managed*>(context);
             owned->deleter(owned);

@@ -52,7 +52,7 @@ struct Export {
     return made;
   }
 
-  static void destroy(Export* made) noexcept {
+  static void destroy(Export* made) {
     if (made->storage) {
       if (made->stream) follow_consumer(*made->storage, *made->stream);
       made->storage->count_tensor(-1);

@@ -76,7 +76,7 @@ bool Storage::settle_uses() noexcept {
   }
 }
 
-void Storage::drop() noexcept {
+void Storage::drop() {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const bool is_settled = settle_uses();
   // Weak references keep this object, not the resource.

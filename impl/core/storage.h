@@ -43,7 +43,8 @@ class Storage final : public Counted {
   // A hold where there still is one, atomic against the last drop.
   bool try_hold() noexcept;
   // Gives a hold back; the last one gives the bytes back to where they came from.
-  void drop() noexcept;
+  // Throws nothing, but a foreign deleter may end the thread.
+  void drop();
 
   // Live tensors and exports, for exclusivity.
   void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }

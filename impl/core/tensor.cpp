@@ -96,7 +96,7 @@ void NewTensor::publish(KinaTensor& out) noexcept {
 
 const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
 
-bool end_tensor(uint64_t handle) noexcept {
+bool end_tensor(uint64_t handle) {
   TensorRecord* record = tensors().find(handle);
   if (record == nullptr || !tensors().remove(handle)) return false;
   const Ref<Storage> storage = record->storage;

@@ -43,7 +43,7 @@ class NewTensor {
 const TensorRecord* find_tensor(uint64_t handle) noexcept;
 
 // Ends the tensor that `handle` names: its hold on the storage goes. False when it was not live.
-bool end_tensor(uint64_t handle) noexcept;
+bool end_tensor(uint64_t handle);
 
 // Flags of what is derived from a tensor with `flags`: OWNED becomes VIEW.
 constexpr uint32_t view_flags(uint32_t flags) noexcept {
