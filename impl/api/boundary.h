@@ -20,8 +20,8 @@ struct Call {
 // Stores `error` as the thread's record, logs it, and returns its status. Never allocates.
 KinaStatus report(const Call& call, const Error& error) noexcept;
 
-// Lets through what is no exception: the end of the thread, when a foreign deleter ends it (CPython's lock does, for threads
-// that ask for it while the interpreter goes down).
+// Lets through what is no exception: the end of the thread, when a foreign deleter ends it (CPython's lock does, for
+// threads that ask for it while the interpreter goes down).
 template <class Body>
 KinaStatus boundary(const char* function, Body&& body) {
   const Call call{function};

@@ -1,4 +1,5 @@
-// One reserved allocation, or foreign memory that tensors look at: who holds it, who may change it, which bytes are failed.
+// One reserved allocation, or foreign memory that tensors look at: who holds it, who may change it, which bytes are
+// failed.
 #pragma once
 
 #include <atomic>
@@ -50,11 +51,13 @@ class Storage final : public Counted {
   void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }
   int32_t tensors() const noexcept { return tensors_.load(std::memory_order_acquire); }
 
-  bool is_copied = false;   // imported with IS_COPIED: foreign memory that is ours alone
-  int32_t memory_type = 0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
+  bool is_copied = false;  // imported with IS_COPIED: foreign memory that is ours alone
+  int32_t memory_type =
+      0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
   // What a tensor on these bytes says its device is, when work on it runs on `device`.
   DLDevice shown_on(const Device& device) const noexcept;
-  // From here on `owner` is released with the bytes. `stream` is what it orders itself by; NULL: it looks from the host.
+  // From here on `owner` is released with the bytes. `stream` is what it orders itself by; NULL: it looks from the
+  // host.
   void own(ForeignOwner owner, Stream* stream) noexcept {
     owner_ = owner;
     is_owner_on_host_ = stream == nullptr;
