@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "impl/bench": ["*"],
     "conformance": ["include", "dlpack", "conformance"],
     "fuzz": ["include", "dlpack", "fuzz"],
-    "ci": ["include", "dlpack", "ci"],
+    "ci": ["include", "dlpack", "ci", "conformance"],
 } | {
     device: ["include", "dlpack", "kernels", "impl/core/values", "impl/core", "impl/backend", "impl/memory", device]
     + (["impl/cpu"] if device == "impl/sim" else [])
