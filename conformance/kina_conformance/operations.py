@@ -14,6 +14,10 @@ from .dtypes import DTYPES, Array, encode
 from .executor import Call, Executor
 from .memory import Tensor
 
+# Strides of a (3, 5) tensor: compact, transposed, reversed on one axis or both, padded; for inputs also repeated.
+LAYOUTS = [(5, 1), (1, 3), (-5, -1), (5, -1), (-5, 1), (11, 2)]
+REPEATED = [(0, 1), (1, 0), (0, 0)]
+
 
 def rows(function: str) -> list[dict[str, Any]]:
     """The rows of the operations table for one function."""

@@ -13,7 +13,18 @@ from kina_conformance import Executor, Tensor, clause, oracle
 from kina_conformance import strategies as kst
 from kina_conformance.compare import close, dtypes_of, operation, same
 from kina_conformance.dtypes import CAST_ONLY, COMPUTING, DTYPES, STORAGE_ONLY, Array, decode, encode
-from kina_conformance.operations import Operation, ended, failed, other_dtypes, part, rows, stored, valued
+from kina_conformance.operations import (
+    LAYOUTS,
+    REPEATED,
+    Operation,
+    ended,
+    failed,
+    other_dtypes,
+    part,
+    rows,
+    stored,
+    valued,
+)
 
 UNARY = [row["enumerator"] for row in rows("runtime_gpu_unary")]
 BINARY = [row["enumerator"] for row in rows("runtime_gpu_binary")]
@@ -285,6 +296,19 @@ def test_a_binary_op_takes_any_strides_and_broadcasts(rt: Executor, data: st.Dat
     y = rt.call("runtime_gpu_binary", a, b, out=out, op=op).succeeds().out
 
     close(y, oracle.binary(name_of(op), x, z, dtype), op, dtype, x=np.broadcast_to(x, shape))
+
+
+@clause("KINA-ELEMENTWISE-14", "1085184d")
+def test_operations_go_from_every_layout_to_every_other(rt: Executor) -> None:
+    values = np.arange(15.0).reshape(3, 5) - 7
+    for strides in LAYOUTS + REPEATED:
+        a, b = (rt.tensor("f32", (3, 5), values, strides=steps, offset=1) for steps in (strides, strides[::-1]))
+        x, z = a.numpy(), b.numpy()
+        for target in LAYOUTS:
+            out, narrow = (rt.out(dtype, (3, 5), strides=target) for dtype in ("f32", "i16"))
+            assert unary(rt, "NEG", a, out=out).numpy().tolist() == (-x).tolist(), (strides, target)
+            assert binary(rt, "SUB", a, b, out=out).numpy().tolist() == (x - z).tolist(), (strides, target)
+            assert cast(rt, a, "i16", out=narrow).numpy().tolist() == x.tolist(), (strides, target)
 
 
 @clause("KINA-ELEMENTWISE-14", "1085184d")
@@ -880,9 +904,8 @@ def near_ties(source: str, target: str) -> list[Array]:
         return []
     random = np.random.default_rng(9)
     if DTYPES[source].kind in "ui":
-        low = random.integers(0, 1 << 20, 64) * 2 + 1
-        shifts = random.integers(0, max(1, DTYPES[source].bytes * 8 - 24), 64)
-        base = (low << shifts).astype(np.int64)
+        odd = random.integers(1 << form.mantissa, 2 << form.mantissa, 64) * 2 + 1
+        base = (odd << random.integers(0, max(1, DTYPES[source].bytes * 8 - form.mantissa - 3), 64)).astype(np.int64)
         return [encode(np.concatenate([base, base + 1, base - 1, -base, -base - 1]), source)]
     steps = random.integers(0, 2 ** (form.mantissa + 1), 64) + 0.5
     exponents = random.integers(form.minimum_exponent - form.mantissa, min(form.bias, 120) - form.mantissa, 64)

@@ -14,7 +14,7 @@ from kina_conformance import strategies as kst
 from kina_conformance.compare import same
 from kina_conformance.dtypes import DTYPES
 from kina_conformance.memory import compact
-from kina_conformance.operations import Operation, ended, failed, simulated, stored
+from kina_conformance.operations import LAYOUTS, REPEATED, Operation, ended, failed, simulated, stored
 
 HOST, CUDA, SIMULATED = 1, 2, 12
 COPY = Operation("runtime_copy", ("in_",), {"device_type": HOST, "device_id": 0})
@@ -51,6 +51,17 @@ def test_a_copy_takes_any_strides_of_in_and_out(rt: Executor, data: st.DataObjec
     y = rt.call("runtime_copy", x, out=out, device_type=HOST, device_id=0).succeeds().out
 
     assert y.raw().tobytes() == x.raw().tobytes()
+
+
+@clause("KINA-MOVEMENT-9", "552e12c6")
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "c64", "c128"])
+def test_a_copy_goes_from_every_layout_to_every_other(rt: Executor, dtype: str) -> None:
+    for strides in LAYOUTS + REPEATED:
+        x = rt.tensor(dtype, (3, 5), np.arange(15).reshape(3, 5), strides=strides, offset=1)
+        for target in LAYOUTS:
+            out = rt.out(dtype, (3, 5), strides=target)
+            y = rt.call("runtime_copy", x, out=out, device_type=HOST, device_id=0).succeeds().out
+            assert y.raw().tobytes() == x.raw().tobytes(), (strides, target)
 
 
 @clause("KINA-MOVEMENT-2", "e61c2f43")

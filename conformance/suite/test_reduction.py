@@ -13,7 +13,7 @@ from kina_conformance import Executor, Tensor, clause, oracle
 from kina_conformance import strategies as kst
 from kina_conformance.compare import close, dtypes_of, operation, same
 from kina_conformance.dtypes import COMPUTING, DTYPES, Array, decode, encode
-from kina_conformance.operations import Operation, other_dtypes, rows, stored, valued
+from kina_conformance.operations import LAYOUTS, REPEATED, Operation, other_dtypes, rows, stored, valued
 
 REDUCE = [row["enumerator"] for row in rows("runtime_gpu_reduce")]
 SOFTMAXES = ["runtime_gpu_softmax", "runtime_gpu_log_softmax"]
@@ -176,6 +176,21 @@ def test_a_reduction_takes_any_strides(rt: Executor, data: st.DataObject) -> Non
             return
     expected = stored(rt, y.dtype, y.raw().reshape(values.max(axis=axis).shape))
     close_reduction(expected, op, values, axis, dtype)
+
+
+@clause("KINA-REDUCTION-5", "5cc729f5")
+def test_reductions_go_from_every_layout_to_every_other(rt: Executor) -> None:
+    values = np.arange(15.0).reshape(3, 5) - 7
+    for strides in LAYOUTS + REPEATED:
+        x = rt.tensor("f32", (3, 5), values, strides=strides, offset=1)
+        held = x.numpy()
+        for axis, step in ((0, 1), (0, -2), (1, 3), (1, -1)):
+            out = rt.out("f32", (5 - 2 * axis,), strides=(step,))
+            assert reduce(rt, "SUM", x, axis, out=out).numpy().tolist() == held.sum(axis).tolist(), (strides, axis)
+        for target in LAYOUTS:
+            out = rt.out("f32", (3, 5), strides=target)
+            y = rt.call("runtime_gpu_softmax", x, out=out, axis=1).succeeds().out
+            close_softmax(y, "runtime_gpu_softmax", held, 1, "f32")
 
 
 @clause("KINA-REDUCTION-5", "5cc729f5")
