@@ -322,8 +322,10 @@ def test_exported_strides_are_the_tensors_and_canonical_where_they_mean_nothing(
     rt: Executor, legacy: bool, shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     tensor = imported(rt, Producer(rt, legacy, shape=shape, strides=strides))
+    view = rt.tensor("f32", shape, strides=strides, owned=True)
 
     assert steps(export(rt, tensor, legacy)) == expected
+    assert steps(export(rt, view, legacy)) == expected
 
 
 @case("P13")
