@@ -137,7 +137,7 @@ void RowDrain::push(LogRow row) noexcept {
   const uint64_t slot = written_++ % capacity_;
   rows_[slot] = row;
   if (frames_) std::copy_n(frames.addresses.begin(), frames.count, frames_.get() + slot * kFrames);
-  if (is_asleep_) filled_.notify_one();
+  if (written_ - read_ == wake_at_) filled_.notify_one();
 }
 
 void* RowDrain::run(void* drain) noexcept {
@@ -165,11 +165,13 @@ void RowDrain::empty() noexcept {
     } else if (naps < kNapsBeforeSleep) {
       emptied_.notify_all();
       ++naps;
+      wake_at_ = capacity_ / 2 + 1;
       filled_.wait_for(lock, kNap);
+      wake_at_ = kNever;
     } else {
-      is_asleep_ = true;
+      wake_at_ = 1;
       filled_.wait(lock);
-      is_asleep_ = false;
+      wake_at_ = kNever;
     }
   }
   emptied_.notify_all();

@@ -40,6 +40,8 @@ class RowDrain final : public Counted {
   void settle() noexcept;
 
  private:
+  static constexpr uint64_t kNever = ~uint64_t{0};
+
   ~RowDrain() override = default;
   static void* run(void* drain) noexcept;
   void empty() noexcept;
@@ -62,7 +64,7 @@ class RowDrain final : public Counted {
   uint64_t written_ = 0;
   uint64_t read_ = 0;  // rows below are delivered
   bool is_stopping_ = false;
-  bool is_asleep_ = false;  // nobody looks at the ring until `filled_` is signalled
+  uint64_t wake_at_ = kNever;  // so many waiting rows end the nap or the sleep of the thread
   std::atomic<uint64_t> dropped_{0};
 };
 
