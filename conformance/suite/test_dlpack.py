@@ -1000,7 +1000,6 @@ def test_a_struct_without_elements_is_imported_whatever_else_it_says(
         assert tensor.shape == shape
         assert tensor.data == 0
         assert tensor.size_bytes == 0
-        assert tensor.strides == compact(shape)
         free(rt, tensor)
         assert producer.deleted == 1
 
@@ -1212,7 +1211,6 @@ def test_memory_that_the_host_reads_is_imported_under_its_own_type(
 
         assert tensor.device == part.device == (device_type, 0)
         assert total.numpy().tolist() == [12, 23]
-        assert total.device == (1, 0)
         managed = export(rt, part, legacy)
         assert (managed.dl_tensor.device.device_type, managed.dl_tensor.device.device_id) == (device_type, 0)
 
