@@ -718,7 +718,12 @@ def test_the_deleter_runs_once_when_the_last_hold_has_ended(rt: Executor, legacy
     view = rt.call("runtime_gpu_slice", tensor, axis=0, start=1, stop=3).succeeds().out
     alias = rt.call("runtime_alias", tensor).succeeds().out
     managed = export(rt, rt.call("runtime_alias", tensor).succeeds().out, legacy)
-    for release in (lambda: free(rt, tensor), lambda: end(rt, managed), lambda: free(rt, view)):
+    releases: list[Callable[[], object]] = [
+        lambda: free(rt, tensor),
+        lambda: end(rt, managed),
+        lambda: free(rt, view),
+    ]
+    for release in releases:
         release()
         assert producer.deleted == 0
 

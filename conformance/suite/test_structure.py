@@ -74,7 +74,7 @@ def is_view_of(rt: Executor, y: Tensor, x: Tensor) -> bool:
 
 def check(rt: Executor, call: Call, x: Tensor, result: Array, out: kst.Operand | None) -> Tensor:
     """The result is right, as a view or in `out`."""
-    y = call.succeeds().out if out is None else call.succeeds(out=out.out_on(rt)).out
+    y: Tensor = call.succeeds().out if out is None else call.succeeds(out=out.out_on(rt)).out
     equal_bits(y, result)
     assert y.dtype == x.dtype
     return y
