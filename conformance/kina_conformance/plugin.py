@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
             print_blob=False,
             derandomize=False,
             report_multiple_bugs=False,
+            phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate, hypothesis.Phase.shrink],
             suppress_health_check=list(hypothesis.HealthCheck),
         )
     hypothesis.settings.load_profile(f"kina-{config.getoption('--tier')}")

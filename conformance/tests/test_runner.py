@@ -1,0 +1,229 @@
+"""The runner judges what is wrong on purpose: each verdict, each way to die, each exit code has been seen."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "runtimes"))
+
+import build  # noqa: E402
+
+CHAPTERS = ("version", "status", "device", "stream", "resource", "storage", "movement")
+TOUCHED = "runtime_gpu_reduce"
+
+
+@dataclass
+class Judged:
+    """What one run of the command gave."""
+
+    code: int
+    text: str
+    report: dict[str, Any]
+    folder: Path
+
+    @property
+    def verdict(self) -> str:
+        return self.text.strip().splitlines()[-1]
+
+    def outcomes(self) -> dict[str, int]:
+        return dict(self.report["summary"]["tests"])
+
+    def messages(self, outcome: str) -> list[str]:
+        return [test["message"] for test in self.report["tests"] if test["outcome"] == outcome]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "kina_conformance", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def judge(folder: Path, library: Path | str, *arguments: str) -> Judged:
+    done = command("--lib", str(library), "--report", str(folder), "--tier", "quick", *arguments)
+    report = folder / "report.json"
+    text = done.stdout + done.stderr
+    return Judged(done.returncode, text, json.loads(report.read_text()) if report.exists() else {}, folder)
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the runtimes that answer everything with one status, or do not survive being loaded."""
+    folder = tmp_path_factory.mktemp("wrong")
+    for name in ("success", "unsupported", "invalid_argument", "crash_at_load", "exit_at_load"):
+        build.build(folder, name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
+    """The folder of the runtimes that are right but for one function, which does what no library may."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in ("crash", "hang", "exit", "print", "fork"):
+        build.build(folder, name, str(library))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["success", "unsupported", "invalid_argument"])
+def test_a_runtime_with_one_answer_breaks_a_hundred_clauses(wrong: Path, tmp_path: Path, name: str) -> None:
+    chapters = [word for chapter in CHAPTERS for word in ("--select", f"chapter={chapter}")]
+
+    judged = judge(tmp_path, wrong / f"lib{name}.so", *chapters)
+
+    broken = [clause["id"] for clause in judged.report["clauses"] if clause["state"] == "fail"]
+    assert judged.code == 1 and judged.verdict.startswith("NOT CONFORMANT")
+    assert len(broken) >= 100, f"{len(broken)} clauses: {' '.join(broken)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "words"),
+    [
+        ("crash", "crash", "CRASH SIGSEGV in runtime_gpu_reduce("),
+        ("hang", "hang", "HANG in runtime_gpu_reduce("),
+        ("exit", "exit", "EXIT 0 in runtime_gpu_reduce("),
+        ("print", "failed", "something was written to stdout or stderr: 'working"),
+        ("fork", "failed", "a process was left behind"),
+    ],
+)
+def test_a_hostile_function_is_reported_and_the_run_goes_on(
+    hostile: Path, tmp_path: Path, name: str, outcome: str, words: str
+) -> None:
+    judged = judge(
+        *(tmp_path, hostile / f"lib{name}.so", "--timeout", "2000"),
+        *("--select", "test=*axis*", "--select", "chapter=device", "--jobs", "2"),
+    )
+
+    assert judged.code == 1, judged.text
+    assert any(message.startswith(words) for message in judged.messages(outcome)), judged.messages(outcome)
+    assert judged.outcomes()["passed"] > 20, "the tests that do not call it pass"
+    assert "lost" not in judged.outcomes()
+    device = [test for test in judged.report["tests"] if test["chapter"] == "device"]
+    assert device and all(test["outcome"] in {"passed", "absent"} for test in device)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("crash_at_load", "CRASH SIGSEGV while"), ("exit_at_load", "EXIT 0 while")]
+)
+def test_a_library_that_does_not_survive_loading_is_not_testable(
+    wrong: Path, tmp_path: Path, name: str, words: str
+) -> None:
+    judged = judge(tmp_path, wrong / f"lib{name}.so")
+
+    assert judged.code == 4 and words in judged.verdict
+
+
+def test_a_library_that_is_no_runtime_is_not_testable(tmp_path: Path) -> None:
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))._name
+    found = next(Path(f) / libm for f in ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+                 if (Path(f) / libm).exists())  # fmt: skip
+
+    judged = judge(tmp_path, found)
+
+    assert judged.code == 4
+    assert judged.verdict.startswith("NOT TESTABLE: 88 of 88 functions are missing: runtime_abi_version, runtime_")
+
+
+@pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", None])
+def test_a_file_that_is_no_library_is_not_testable(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "file.so"
+    if content is not None:
+        path.write_bytes(content)
+
+    judged = judge(tmp_path, path)
+
+    assert judged.code == 4 and judged.verdict.startswith("NOT TESTABLE:")
+
+
+def test_a_clean_selection_is_no_claim(library: Path, tmp_path: Path) -> None:
+    judged = judge(tmp_path, library, "--select", "clause=KINA-VERSION-*")
+
+    assert judged.code == 5, judged.text
+    assert judged.verdict.startswith("CLEAN, BUT NO CLAIM: tier quick; only clause=KINA-VERSION-*")
+    assert "%" not in judged.text
+
+
+def test_a_profile_that_the_library_lacks_is_not_met(library: Path, tmp_path: Path) -> None:
+    judged = judge(tmp_path, library, "--profile", "full", "--select", "chapter=version")
+
+    assert judged.code == 1 and "profile full demands" in judged.verdict and "cuda" in judged.verdict
+
+
+def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) -> None:
+    judged = judge(tmp_path, library, "--select", "chapter=version")
+
+    cases = ElementTree.parse(tmp_path / "junit.xml").getroot().findall("testsuite/testcase")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(cases) == len(judged.report["tests"])
+    assert page.split("<body>")[1].lstrip().startswith("<svg"), "the clause matrix is the first thing on the page"
+    assert page.count("<rect") >= len(judged.report["clauses"])
+    assert "http://" not in page and "https://" not in page, "nothing comes from outside"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run",),
+        ("--lib", "x", "--tier", "enormous"),
+        ("list", "--select", "colour=red"),
+        ("explain", "KINA-NOTHING-1"),
+        ("frobnicate",),
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    assert command(*arguments).returncode == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("list", "--select", "clause=KINA-VERSION-1"), "KINA-VERSION-1 "),
+        (("explain", "KINA-STATUS-23"), "runtime_gpu_reduce answers INVALID_ARGUMENT"),
+        (("explain", "runtime_gpu_reduce"), "owner    out produce, in borrow"),
+        (("coverage",), "reduction"),
+        (("doctor",), "88 functions (88 with tags)"),
+    ],
+)
+def test_the_other_commands_answer(arguments: tuple[str, ...], words: str) -> None:
+    done = command(*arguments)
+
+    assert done.returncode == 0 and words in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ("", "names no clause"),
+        ('@clause("KINA-NOTHING-1", "00000000")', "which spec/ does not have"),
+        ('@clause("KINA-VERSION-1", "00000000")', "is stale"),
+        ('@clause("KINA-VERSION-1")', "has no hash"),
+    ],
+)
+def test_collection_refuses_a_test_that_is_not_tied_to_the_contract(tmp_path: Path, mark: str, words: str) -> None:
+    text = f"from kina_conformance import clause\n\n{mark}\ndef test_something(rt):\n    pass\n"
+    (tmp_path / "test_wrong.py").write_text(text)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "kina_conformance.plugin", "--collect-only", str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 4 and words in done.stderr + done.stdout, done.stdout + done.stderr
