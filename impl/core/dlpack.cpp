@@ -46,8 +46,8 @@ struct Export {
     const size_t bytes = sizeof(Export) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
     Export* made = new (::operator new(bytes)) Export;
     made->managed.manager_ctx = made;
-    made->managed.deleter = [](Managed* managed) {
-      if (managed != nullptr) destroy(static_cast<Export*>(managed->manager_ctx));
+    made->managed.deleter = [](Managed* exported) {
+      if (exported != nullptr) destroy(static_cast<Export*>(exported->manager_ctx));
     };
     return made;
   }
