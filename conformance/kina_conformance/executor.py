@@ -262,7 +262,8 @@ class Call:
             return value[0]
         if rt.ffi.typeof(value).item.kind == "primitive":
             return int(value[0])
-        return value
+        # The answer keeps the memory that it points to.
+        return rt.ffi.gc(value, lambda _value, _kept=argument.buffers: None) if argument.buffers else value
 
     def _repeatable(self, given: dict[str, Any]) -> bool:
         """Operations can run again into the same out: what differs afterwards was never written."""
