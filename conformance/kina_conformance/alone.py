@@ -29,10 +29,13 @@ def word(rt, status):
 """
 
 
-def alone(rt: Executor, body: str, *arguments: str, seconds: float = 60) -> str:
-    """Standard output of `body`, run with the path of the library (and `arguments`) in `sys.argv`; it must end well."""
+def alone(rt: Executor, body: str, *arguments: str, seconds: float = 60, **variables: str) -> str:
+    """Standard output of `body`, run with the path of the library (and `arguments`) in `sys.argv`; it must end well.
+
+    `variables` join its environment.
+    """
     code = _PRELUDE + textwrap.dedent(body)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), **variables}
     done = subprocess.run(
         [sys.executable, "-c", code, rt.lib.path, *arguments],
         capture_output=True,

@@ -91,10 +91,13 @@ def _seed(item: pytest.Item, seed: int) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Leaves out the tests of features that the library does not offer; `test_absence.py` asks for their absence."""
     offered = all(_session["rt"].offers(str(mark.args[0])) for mark in item.iter_markers("needs"))
-    return None if offered else True
+    if offered:
+        return None
+    item.session._setupstate.teardown_exact(nextitem)  # as a test that runs does for what follows
+    return True
 
 
 @pytest.fixture

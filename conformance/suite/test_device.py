@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kina_conformance import Executor, clause
+from kina_conformance import Executor, Tensor, clause
 from kina_conformance.alone import alone
 
 CPU, CUDA, PINNED, SIMULATED, MANAGED = 1, 2, 3, 12, 13
@@ -264,3 +264,84 @@ def test_a_forked_child_still_has_the_host(rt: Executor) -> None:
     )
 
     assert told == "0"
+
+
+# ---- devices that run behind the call --------------------------------------------------------------------------------
+
+
+def on_device(rt: Executor, values: list[float], number: int = 0) -> Tensor:
+    tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), SIMULATED, number).succeeds().out
+    return tensor
+
+
+def read_back(rt: Executor, tensor: Tensor) -> list[float]:
+    result: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
+    return result
+
+
+@clause("KINA-DEVICE-11", "c4ca50fc")
+@pytest.mark.needs("sim")
+def test_after_waiting_for_a_device_its_streams_are_idle(rt: Executor) -> None:
+    x = on_device(rt, [1, 2, 3])
+    streams = [rt.call("runtime_stream_checkout", SIMULATED, 0).succeeds().out for _ in range(3)]
+    for stream in streams:
+        rt.call("runtime_stream_push", stream).succeeds()
+        x = rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds().out
+
+    rt.call("runtime_device_synchronize", device_type=SIMULATED, device_id=0).succeeds()
+
+    assert [rt.call("runtime_stream_query", stream).succeeds().out for stream in streams] == [1, 1, 1]
+    assert read_back(rt, x) == [-1, -2, -3]
+
+
+@clause("KINA-DEVICE-17", "6eb1b3d6")
+@pytest.mark.needs("sim")
+def test_a_scope_of_one_device_leaves_the_others(rt: Executor) -> None:
+    for first, second in [((CPU, 0), (SIMULATED, 0)), ((SIMULATED, 0), (CPU, 0))]:
+        stream = rt.call("runtime_stream_checkout", *first).succeeds().out
+        redirect = rt.call("runtime_redirect_push", stream).succeeds().out
+        before = current(rt, second)
+
+        scope = rt.call("runtime_device_push", *first).succeeds().out
+        assert (current(rt, first), current(rt, second)) == (stream.value, before)
+
+        inner = rt.call("runtime_device_push", *second).succeeds().out
+        assert (current(rt, first), current(rt, second)) == (stream.value, before)
+        for token in [inner, scope, redirect]:
+            rt.call("runtime_scope_pop", token).succeeds()
+
+
+@clause("KINA-DEVICE-21", "1a95b7fc")
+@clause("KINA-DEVICE-22", "229b1162")
+@pytest.mark.needs("sim")
+def test_a_lost_device_says_so_from_then_on_and_the_others_work(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        neg = rt.constants["KINA_UNARY_NEG"]
+        x, kept = tensor(rt, (4,), (12, 0)), tensor(rt, (4,), (12, 0))
+        other = tensor(rt, (4,), (12, 1))
+        out, stream, count = ffi.new("KinaTensor *"), ffi.new("KinaStream *"), ffi.new("int32_t *")
+        assert rt.runtime_stream_checkout(stream, 12, 0) == 0
+        for _ in range(20):
+            y = ffi.new("KinaTensor *")
+            if rt.runtime_gpu_unary(y, x, neg) or rt.runtime_device_synchronize(12, 0):
+                break
+        lost = [rt.runtime_gpu_unary(out, x, neg), rt.runtime_device_synchronize(12, 0),
+                rt.runtime_stream_synchronize(stream[0])]
+        assert [word(rt, status) for status in lost] == ["DEVICE_LOST"] * 3, lost
+        info = ffi.new("KinaDeviceInfo *")
+        info.struct_size = ffi.sizeof("KinaDeviceInfo")
+        assert rt.runtime_device_info(info, 12, 0) == 0 and info.is_lost == 1
+        assert rt.runtime_device_count(count, 12) == 0 and count[0] == 2
+        y = ffi.new("KinaTensor *")
+        assert rt.runtime_gpu_unary(y, other, neg) == rt.runtime_device_synchronize(12, 1) == 0
+        assert [rt.runtime_free(t) for t in (x, kept, other, y)] == [0] * 4
+        assert rt.runtime_stream_checkin(stream[0]) == 0
+        """,
+        KINA_SIM_DEVICES="2",
+        KINA_SIM_FAULT="lost:3",
+    )
+
+    assert told == ""

@@ -17,6 +17,7 @@ from kina_conformance import Executor, Handle, Tensor, clause
 from kina_conformance.plugin import session
 
 HOST = {"device_type": 1, "device_id": 0}
+SIMULATED = 12
 GIVERS = ["runtime_stream_main", "runtime_stream_checkout", "runtime_stream_current", "runtime_stream_phase"]
 PUSHES = ["runtime_device_push", "runtime_stream_push", "runtime_phase_push", "runtime_redirect_push"]
 Value = TypeVar("Value")
@@ -292,7 +293,7 @@ def test_a_stream_can_be_waited_for(rt: Executor) -> None:
     assert y.numpy().tolist() == [-1, -2, -3]
 
 
-@clause("KINA-STREAM-20", "80731120")
+@clause("KINA-STREAM-20", "7cca174b")
 @clause("KINA-STREAM-21", "6d216172")
 def test_a_stream_can_wait_for_another_and_for_itself(rt: Executor) -> None:
     first, second = checkout(rt), checkout(rt)
@@ -484,6 +485,92 @@ def test_a_copy_to_the_host_returns_with_its_bytes(rt: Executor) -> None:
     z = rt.call("runtime_copy", x, **HOST).succeeds().out
 
     assert y.numpy().tolist() == z.numpy().tolist() == [1, 2, 3]
+
+
+@clause("KINA-STREAM-28", "d1fe9f01")
+@pytest.mark.needs("sim")
+def test_a_stream_of_another_device_is_refused(rt: Executor) -> None:
+    other = rt.call("runtime_stream_main", SIMULATED, 0).succeeds().out
+
+    call = rt.call("runtime_alloc", (3,), ndim=1, dtype="f32", **HOST, stream=main(rt))
+    call.refuses("DEVICE_MISMATCH", stream=other, argument="stream")
+    host = rt.call("runtime_resource_host").succeeds().out
+    call = rt.call("runtime_memory_allocate", host, bytes=8, alignment=0, stream=main(rt))
+    call.refuses("DEVICE_MISMATCH", stream=other, argument="stream")
+    block = call.succeeds().out
+    give = rt.call("runtime_memory_deallocate", host, block, bytes=8, alignment=0, stream=main(rt))
+    give.refuses("DEVICE_MISMATCH", control=False, stream=other, argument="stream")
+
+
+@clause("KINA-STREAM-29", "49cea21d")
+@pytest.mark.needs("sim")
+def test_copies_between_devices_run_on_the_accelerators_stream(rt: Executor) -> None:
+    x = allocated(rt)
+    theirs = rt.call("runtime_stream_checkout", SIMULATED, 0).succeeds().out
+    ours = checkout(rt)
+    push(rt, "runtime_stream_push", theirs)
+    push(rt, "runtime_stream_push", ours)
+
+    there = rt.call("runtime_copy", x, SIMULATED, 0).succeeds().out
+    result = negated(rt, there)
+
+    assert (stream_of(there), stream_of(result)) == (theirs.value, theirs.value)
+    assert stream_of(negated(rt, x)) == ours.value
+    assert rt.call("runtime_copy_to_host", result).succeeds().out.numpy().tolist() == [-1, -2, -3]
+
+
+@clause("KINA-STREAM-34", "c0cfc664")
+@clause("KINA-STREAM-33", "63f21257")
+@clause("KINA-STREAM-35", "d893505d")
+@clause("KINA-STREAM-37", "609f45c1")
+@pytest.mark.needs("sim")
+@given(steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["add", "into", "fresh"])), min_size=1, max_size=15))
+def test_work_on_many_streams_of_a_device_takes_effect_in_order(rt: Executor, steps: list[tuple[int, str]]) -> None:
+    streams = [rt.call("runtime_stream_checkout", SIMULATED, 0).succeeds().out for _ in range(4)]
+    one = rt.call("runtime_copy", rt.tensor("f32", (50,), 1), SIMULATED, 0).succeeds().out
+    x = rt.call("runtime_copy", rt.tensor("f32", (50,), 0), SIMULATED, 0).succeeds().out
+    y = rt.call("runtime_copy", rt.tensor("f32", (50,), 0), SIMULATED, 0).succeeds().out
+    expected = 0
+    for number, what in steps:
+        token = push(rt, "runtime_stream_push", streams[number])
+        add = rt.call("runtime_gpu_binary", x, one, op="KINA_BINARY_ADD")
+        if what == "add":
+            assert add.status(out=x) == "SUCCESS"
+        elif what == "into":
+            assert add.status(out=y) == "SUCCESS"
+            x, y = y, x
+        else:
+            fresh = add.succeeds().out
+            rt.call("runtime_free", x).succeeds()
+            x = fresh
+        expected += 1
+        pop(rt, token)
+
+    back = rt.call("runtime_copy_to_host", x).succeeds().out.numpy()
+
+    assert (back == expected).all()
+
+
+@clause("KINA-STREAM-18", "c2a8d1ce")
+@clause("KINA-STREAM-19", "a8cb5211")
+@clause("KINA-STREAM-20", "7cca174b")
+@clause("KINA-STREAM-21", "6d216172")
+@pytest.mark.needs("sim")
+def test_a_device_stream_is_idle_after_it_was_waited_for(rt: Executor) -> None:
+    first, second = (rt.call("runtime_stream_checkout", SIMULATED, 0).succeeds().out for _ in range(2))
+    there = rt.call("runtime_copy", allocated(rt), SIMULATED, 0).succeeds().out
+    push(rt, "runtime_stream_push", first)
+    for _ in range(20):
+        there = negated(rt, there)
+
+    rt.call("runtime_stream_wait", second, first).succeeds()
+    rt.call("runtime_stream_synchronize", second).succeeds()
+
+    assert rt.call("runtime_stream_query", first).succeeds().out == 1
+    there = negated(rt, there)
+    rt.call("runtime_stream_wait", main(rt), first).succeeds()
+    assert rt.call("runtime_stream_query", first).succeeds().out == 1
+    rt.call("runtime_stream_synchronize", first).succeeds()
 
 
 # ---- capture ---------------------------------------------------------------------------------------------------------

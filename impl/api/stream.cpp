@@ -94,6 +94,7 @@ KinaStatus runtime_stream_synchronize(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument awaited(stream, {1, "stream"});
     dereference(awaited);
+    require_alive(awaited->device());
     wait_for(now(*awaited));
   });
 }
@@ -103,6 +104,7 @@ KinaStatus runtime_stream_query(int32_t* out, KinaStream stream) {
     Pointer answered(out, kOut);
     StreamArgument asked(stream, kStream);
     dereference(answered, asked);
+    require_alive(asked->device());
     *answered = has_run(now(*asked));
   });
 }
@@ -112,7 +114,10 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
     StreamArgument later(stream, {1, "stream"});
     StreamArgument earlier(awaited, {2, "awaited"});
     dereference(later, earlier);
-    order_after(*later, now(*earlier));
+    const Point awaited_work = now(*earlier);
+    if (is_ordered(*later, awaited_work)) return;
+    order_after(*later, awaited_work);
+    count_work(*later);
   });
 }
 

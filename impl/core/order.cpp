@@ -33,14 +33,16 @@ bool is_trivial(const Point& point) {
 }  // namespace
 
 uint64_t Knowledge::of(uint64_t serial) const noexcept {
-  const auto entry = std::lower_bound(entries_.begin(), entries_.end(), serial,
-                                      [](const Entry& candidate, uint64_t wanted) { return candidate.serial < wanted; });
+  const auto entry =
+      std::lower_bound(entries_.begin(), entries_.end(), serial,
+                       [](const Entry& candidate, uint64_t wanted) { return candidate.serial < wanted; });
   return entry != entries_.end() && entry->serial == serial ? entry->position : 0;
 }
 
 void Knowledge::raise(uint64_t serial, uint64_t position) {
-  const auto entry = std::lower_bound(entries_.begin(), entries_.end(), serial,
-                                      [](const Entry& candidate, uint64_t wanted) { return candidate.serial < wanted; });
+  const auto entry =
+      std::lower_bound(entries_.begin(), entries_.end(), serial,
+                       [](const Entry& candidate, uint64_t wanted) { return candidate.serial < wanted; });
   if (entry == entries_.end() || entry->serial != serial) {
     entries_.insert(entry, {serial, position});
   } else {
@@ -54,7 +56,8 @@ void Knowledge::join(const Knowledge& other) {
 
 void order_after(Stream& waiter, const Point& point, Site site) {
   if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return;
-  if (&waiter.device().backend() != &point.stream->device().backend()) return wait_for(point, site);  // events do not cross
+  if (&waiter.device().backend() != &point.stream->device().backend())
+    return wait_for(point, site);  // events do not cross
   const Ref<Event> event = event_at(*point.stream, point.position);
   Timeline& line = waiter.timeline;
   const std::lock_guard lock(line.mutex);
@@ -93,6 +96,11 @@ Point after_foreign_work(Stream& stream) {
 void note_foreign(Stream& stream) {
   const std::lock_guard lock(stream.timeline.mutex);
   stream.timeline.has_foreign_work = true;
+}
+
+void count_work(Stream& stream) noexcept {
+  const std::lock_guard lock(stream.timeline.mutex);
+  ++stream.timeline.position;
 }
 
 Point now(Stream& stream) {

@@ -83,6 +83,9 @@ Point after_foreign_work(Stream& stream);
 // From here on the caller may enqueue work by itself, because the native handle came in or went out.
 void note_foreign(Stream& stream);
 
+// Something was enqueued on `stream` that is no operation: who waits for the stream waits for it too.
+void count_work(Stream& stream) noexcept;
+
 // Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
 Point now(Stream& stream);
 
