@@ -15,8 +15,8 @@ void offer(const Argument& argument) {
   if constexpr (requires { argument.offer(); }) argument.offer();
 }
 
-// Takes all parameters of a call through tier 1 (NULL, struct_size, magic), tier 2 (handles), and the parts of tiers 3 and 4
-// that a parameter can break alone. Write it first in every entry point.
+// Takes all parameters of a call through tier 1 (NULL, struct_size, magic), tier 2 (handles), and the parts of tiers 3
+// and 4 that a parameter can break alone. Write it first in every entry point.
 template <class... Arguments>
 void dereference(Arguments&... arguments) {
   (arguments.present(), ...);
@@ -42,8 +42,8 @@ void for_each_operand(const Argument& argument, F&& f) {
     argument.for_each_operand(f);
 }
 
-// `dereference` for operations whose tensors all live on one device: that they name different ones counts before one of these
-// devices is found to be absent.
+// `dereference` for operations whose tensors all live on one device: that they name different ones counts before one of
+// these devices is found to be absent.
 template <class... Arguments>
 void dereference_on_one_device(Output& out, Arguments&... arguments) {
   dereference_values(out, arguments...);
@@ -150,7 +150,8 @@ void require_zero_tail(const void* structure, uint32_t struct_size, size_t known
 template <class T>
 class Options {
  public:
-  Options(const T* given, Argument argument, Null null = Null::allowed) : given_(given), argument_(argument), null_(null) {}
+  Options(const T* given, Argument argument, Null null = Null::allowed)
+      : given_(given), argument_(argument), null_(null) {}
   void present() {
     require<Message::null_pointer>(given_ != nullptr || null_ == Null::allowed, "KINA-STATUS-23", argument_,
                                    argument_.name);

@@ -29,8 +29,8 @@ void gather(const char* function, KinaTensor* out, const KinaTensor* values, con
   dereference_on_one_device(result, source, chosen);
   axis = checked_axis(axis, source.geometry().ndim, "KINA-INDEXING-3", axis_argument);
   const KinaDtype index = chosen.dtype();
-  require<Message::index_dtype>(index == KINA_DTYPE_I32 || index == KINA_DTYPE_I64, "KINA-INDEXING-4", chosen.argument(),
-                                name_of(index));
+  require<Message::index_dtype>(index == KINA_DTYPE_I32 || index == KINA_DTYPE_I64, "KINA-INDEXING-4",
+                                chosen.argument(), name_of(index));
   require_same_device(source, chosen);
   const Geometry shape = gathered_shape(source, chosen.geometry(), axis);
   result.demand(shape, source.dtype(), source.device());
@@ -73,7 +73,8 @@ KinaStatus runtime_gpu_repeat_interleave(KinaTensor* out, const KinaTensor* in, 
     result.demand(shape, source.dtype(), source.device());
     result.refuse_overlap(source, InPlace::refused);
     const Row<RepeatArgs> row = source.device().backend().repeat_interleave(source.dtype());
-    require<Message::dtype_not_offered>(row != nullptr, "KINA-TENSOR-17", source.argument(), "in", name_of(source.dtype()));
+    require<Message::dtype_not_offered>(row != nullptr, "KINA-TENSOR-17", source.argument(), "in",
+                                        name_of(source.dtype()));
 
     Operation operation(call.function, result, {&source}, shape, source.dtype(), source.device());
     operation.run(row, RepeatArgs{operation.out(), source.view(), along, repeats});

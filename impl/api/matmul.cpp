@@ -117,8 +117,8 @@ void require_bias(const Input* bias, const Input& a, const Geometry& shape, std:
 }
 
 bool is_activation(KinaUnaryOp op) {
-  constexpr KinaUnaryOp known[] = {0, KINA_UNARY_RELU, KINA_UNARY_GELU, KINA_UNARY_GELU_TANH, KINA_UNARY_SILU,
-                                   KINA_UNARY_SIGMOID, KINA_UNARY_TANH};
+  constexpr KinaUnaryOp known[] = {
+      0, KINA_UNARY_RELU, KINA_UNARY_GELU, KINA_UNARY_GELU_TANH, KINA_UNARY_SILU, KINA_UNARY_SIGMOID, KINA_UNARY_TANH};
   return std::find(std::begin(known), std::end(known), op) != std::end(known);
 }
 
@@ -127,7 +127,8 @@ void require_boolean(int32_t value, const char* name) {
 }
 
 // Tier 4: what 1.0 does not offer. The row of what it does.
-Row<MatmulArgs> offered(const MatmulOptions& options, KinaDtype in, std::optional<KinaDtype> out, const Backend& backend) {
+Row<MatmulArgs> offered(const MatmulOptions& options, KinaDtype in, std::optional<KinaDtype> out,
+                        const Backend& backend) {
   require_boolean(options->transpose_a, "params.transpose_a");
   require_boolean(options->transpose_b, "params.transpose_b");
   require_boolean(options->scaled, "params.scaled");
@@ -140,7 +141,8 @@ Row<MatmulArgs> offered(const MatmulOptions& options, KinaDtype in, std::optiona
   require<Message::value_unknown>(out.has_value(), "KINA-MATMUL-18", {4, "params.out_dtype"}, "params.out_dtype",
                                   options->out_dtype);
   const bool is_real = row_of(in).group == DtypeClass::real;
-  require<Message::scaled_integers>(is_real || options->scaled == 0, "KINA-MATMUL-27", {4, "params.scaled"}, name_of(in));
+  require<Message::scaled_integers>(is_real || options->scaled == 0, "KINA-MATMUL-27", {4, "params.scaled"},
+                                    name_of(in));
   require<Message::activated_integers>(is_real || options->activation == 0, "KINA-MATMUL-30", {4, "params.activation"},
                                        name_of(in));
   return *out == in ? row : backend.matmul(*out, in);
@@ -183,7 +185,8 @@ void multiply(const char* function, Output& out, const Input& a, const Input& b,
 
 }  // namespace
 
-KinaStatus runtime_gpu_matmul(KinaTensor* out, const KinaTensor* a, const KinaTensor* b, const KinaMatmulParams* params) {
+KinaStatus runtime_gpu_matmul(KinaTensor* out, const KinaTensor* a, const KinaTensor* b,
+                              const KinaMatmulParams* params) {
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input left(a, kA), right(b, kB);

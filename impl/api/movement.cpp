@@ -47,9 +47,9 @@ KinaStatus runtime_copy_to_host(KinaTensor* out, const KinaTensor* in) {
     Input source(in, kIn);
     dereference_values(result, source);
     const int32_t place = result.is_empty() ? kDLCPU : result.place().device_type;
-    const bool may_be_host = place == kDLCPU || place == kDLCUDAHost || place == kDLCUDAManaged || device_count(place) > 0;
-    require<Message::device_mismatch>(may_be_host, "KINA-TENSOR-26", kOut, kOut.name, place, 0,
-                                      int32_t{kDLCPU}, 0);
+    const bool may_be_host =
+        place == kDLCPU || place == kDLCUDAHost || place == kDLCUDAManaged || device_count(place) > 0;
+    require<Message::device_mismatch>(may_be_host, "KINA-TENSOR-26", kOut, kOut.name, place, 0, int32_t{kDLCPU}, 0);
     (offer(result), offer(source));
     copy(call, result, source, host_device());
   });

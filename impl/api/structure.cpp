@@ -78,7 +78,8 @@ View expanded(const Input& in, const Geometry& target) {
     fits = is_kept || axis < added || from.extents[axis - added] == 1;
     view.geometry.strides[axis] = is_kept ? from.strides[axis - added] : 0;
   }
-  if (!fits) refuse<Message::cannot_broadcast>("KINA-STRUCTURE-17", {3, "target_shape"}, ShapeText(from), ShapeText(target));
+  if (!fits)
+    refuse<Message::cannot_broadcast>("KINA-STRUCTURE-17", {3, "target_shape"}, ShapeText(from), ShapeText(target));
   return view;
 }
 
@@ -192,7 +193,8 @@ KinaStatus runtime_gpu_reshape(KinaTensor* out, const KinaTensor* in, const int6
   });
 }
 
-KinaStatus runtime_gpu_broadcast(KinaTensor* out, const KinaTensor* in, const int64_t* target_shape, int32_t target_ndim) {
+KinaStatus runtime_gpu_broadcast(KinaTensor* out, const KinaTensor* in, const int64_t* target_shape,
+                                 int32_t target_ndim) {
   return boundary(__func__, [&](const Call& call) {
     Output result(out, kOut);
     Input source(in, kIn);
@@ -211,8 +213,8 @@ KinaStatus runtime_gpu_slice(KinaTensor* out, const KinaTensor* in, int32_t axis
     dereference_on_one_device(result, source);
     const int32_t along = checked_axis(axis, source.geometry().ndim, "KINA-STRUCTURE-31", {3, "axis"});
     const int64_t extent = source.geometry().extents[along];
-    require<Message::slice_outside>(0 <= start && start <= stop && stop <= extent, "KINA-STRUCTURE-22", {4, "start"}, start,
-                                    stop, extent);
+    require<Message::slice_outside>(0 <= start && start <= stop && stop <= extent, "KINA-STRUCTURE-22", {4, "start"},
+                                    start, stop, extent);
     show_or_copy(call.function, result, source, part_of(source.view(), along, start, stop - start));
   });
 }

@@ -26,8 +26,8 @@ bool is_empty_struct(const KinaTensor* tensor, Argument argument) {
 void Operand::present() const {
   require<Message::empty_input>(!is_empty_struct(tensor_, argument_), "KINA-TENSOR-2", argument_, argument_.name);
   if (tensor_->handle != 0) return;
-  require<Message::borrowed_null_shape>(tensor_->dl.ndim <= 0 || tensor_->dl.shape != nullptr, "KINA-TENSOR-19", argument_,
-                                        argument_.name, tensor_->dl.ndim);
+  require<Message::borrowed_null_shape>(tensor_->dl.ndim <= 0 || tensor_->dl.shape != nullptr, "KINA-TENSOR-19",
+                                        argument_, argument_.name, tensor_->dl.ndim);
 }
 
 void Operand::resolve() {
@@ -58,7 +58,8 @@ void Operand::validate() {
   view_.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
   if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
   const bool has_elements = !view_.geometry.is_empty();
-  require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_, argument_.name);
+  require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_,
+                                       argument_.name);
   if (row != nullptr && has_elements) validate_elements(*row);
   if (device_count(dl.device.device_type) > 0)
     device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
@@ -133,7 +134,8 @@ void Output::offer() const {
 void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place) const {
   if (is_empty_) return;
   if (!same_shape(geometry(), shape))
-    refuse<Message::shape_mismatch>("KINA-TENSOR-26", argument_, argument_.name, ShapeText(geometry()), ShapeText(shape));
+    refuse<Message::shape_mismatch>("KINA-TENSOR-26", argument_, argument_.name, ShapeText(geometry()),
+                                    ShapeText(shape));
   require<Message::dtype_mismatch>(dtype() == wanted, "KINA-TENSOR-26", argument_, argument_.name, name_of(dtype()),
                                    name_of(wanted));
   require<Message::device_mismatch>(&device() == &place, "KINA-TENSOR-26", argument_, argument_.name, device().type(),
@@ -167,7 +169,8 @@ void MadeTensor::validate() const {
 void require_same_place(const Operand& a, const Operand& b, const char* clause) {
   const DLDevice here = a.place(), there = b.place();
   const auto is_absent = [](const DLDevice& device) {
-    return device_count(device.device_type) == 0 && device.device_type != kDLCUDAHost && device.device_type != kDLCUDAManaged;
+    return device_count(device.device_type) == 0 && device.device_type != kDLCUDAHost &&
+           device.device_type != kDLCUDAManaged;
   };
   const bool is_same = here.device_type == there.device_type && here.device_id == there.device_id;
   const bool counts = is_absent(here) || is_absent(there);

@@ -6,8 +6,8 @@
 
 namespace kina {
 
-// A tensor argument in four steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate (what a
-// borrowed tensor says about itself), offer (that its dtype and device exist). After that it is plain data.
+// A tensor argument in four steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate
+// (what a borrowed tensor says about itself), offer (that its dtype and device exist). After that it is plain data.
 class Operand {
  public:
   Operand(const KinaTensor* tensor, Argument argument) : tensor_(tensor), argument_(argument) {}
@@ -36,7 +36,8 @@ class Operand {
 
   // Its failed bytes from the lowest one on; without a claim when there is none.
   FailedRange failure() const;
-  // Entries that its shape has according to the struct: what a parameter of as many entries goes by before handles count.
+  // Entries that its shape has according to the struct: what a parameter of as many entries goes by before handles
+  // count.
   int32_t declared_ndim() const noexcept { return tensor_ == nullptr ? 0 : tensor_->dl.ndim; }
   // From here on only these of its elements count.
   void narrow(const View& view) noexcept { view_ = view; }
@@ -79,8 +80,8 @@ class Output : public Operand {
 
   // A non-empty `out` has this shape, dtype and device, and may be written.
   void demand(const Geometry& shape, KinaDtype dtype, const Device& device) const;
-  // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed. An empty `out` is not
-  // the struct of `input`.
+  // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed. An empty `out` is
+  // not the struct of `input`.
   void refuse_overlap(const Operand& input, InPlace in_place) const;
 
  private:
@@ -109,7 +110,8 @@ void refuse_failed(const Operand& operand, const char* clause);
 // borrowed `in` lends its bytes to it.
 NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags);
 
-// Operands do not name two devices of which one is absent: that is DEVICE_MISMATCH first. Present ones are compared later.
+// Operands do not name two devices of which one is absent: that is DEVICE_MISMATCH first. Present ones are compared
+// later.
 void require_same_place(const Operand& a, const Operand& b, const char* clause);
 
 // Operands live on one device, else DEVICE_MISMATCH.

@@ -17,8 +17,8 @@ Geometry without_unit_axes(const Geometry& geometry) noexcept {
 
 }  // namespace
 
-// From the last axis on, axes of `from` that step on from each other form a chunk, which the axes of `to` may divide in any way;
-// no axis of `to` may reach over the border of two chunks.
+// From the last axis on, axes of `from` that step on from each other form a chunk, which the axes of `to` may divide in
+// any way; no axis of `to` may reach over the border of two chunks.
 bool restride(const Geometry& from, Geometry& to) noexcept {
   make_compact(to);
   if (to.is_empty()) return true;

@@ -16,7 +16,8 @@ void check(const GatherArgs& args) {
   whole(args.indices).for_each_run({args.indices.data}, [extent](auto at, auto strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t index = load<Index>(at[0] + i * strides[0]);
-      require<Message::index_out_of_range>(index >= 0 && index < extent, "KINA-INDEXING-8", {3, "indices"}, index, extent);
+      require<Message::index_out_of_range>(index >= 0 && index < extent, "KINA-INDEXING-8", {3, "indices"}, index,
+                                           extent);
     }
   });
 }
@@ -28,13 +29,14 @@ Loop<2> slice_of(const GatherArgs& args) noexcept {
   for (int32_t axis = 0; axis < args.values.geometry.ndim; ++axis) {
     if (axis == args.axis) continue;
     const int32_t out_axis = axis < args.axis ? axis : axis + added;
-    slice.add(args.values.geometry.extents[axis], {byte_strides(out_axis, args.out)[0], byte_strides(axis, args.values)[0]});
+    slice.add(args.values.geometry.extents[axis],
+              {byte_strides(out_axis, args.out)[0], byte_strides(axis, args.values)[0]});
   }
   return slice;
 }
 
-// result[i…, j…, k…] = values[i…, indices[j…], k…], and 0 where the index is out of range: on the host none is, a device says
-// so late.
+// result[i…, j…, k…] = values[i…, indices[j…], k…], and 0 where the index is out of range: on the host none is, a
+// device says so late.
 template <class T, class Index>
 void run_gather(const GatherArgs& args, NativeStream) {
   const Loop<2> slice = slice_of(args);
@@ -81,16 +83,11 @@ void run_repeat(const RepeatArgs& args, NativeStream) {
 template <class F>
 auto with_element(KinaDtype dtype, F&& f) {
   switch (bytes_of(dtype)) {
-    case 1:
-      return f(Element<1>{});
-    case 2:
-      return f(Element<2>{});
-    case 4:
-      return f(Element<4>{});
-    case 8:
-      return f(Element<8>{});
-    default:
-      return f(Element<16>{});
+    case 1: return f(Element<1>{});
+    case 2: return f(Element<2>{});
+    case 4: return f(Element<4>{});
+    case 8: return f(Element<8>{});
+    default: return f(Element<16>{});
   }
 }
 

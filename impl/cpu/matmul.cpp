@@ -42,8 +42,8 @@ Extents extents_of(const MatmulArgs& args) noexcept {
 
 // out[i, j] = finish(sum over p of a[i, p] · b[p, j]), one batch.
 template <class T, class Out>
-void plain_product(const Extents& extents, Matrix<Out> out, Matrix<const T> a, Matrix<const T> b, Matrix<const Out> bias,
-                   const Finish<T, Out>& finish) noexcept {
+void plain_product(const Extents& extents, Matrix<Out> out, Matrix<const T> a, Matrix<const T> b,
+                   Matrix<const Out> bias, const Finish<T, Out>& finish) noexcept {
   for (int64_t i = 0; i < extents.m; ++i)
     for (int64_t j = 0; j < extents.n; ++j) {
       Sum<T> sum{};
@@ -61,15 +61,17 @@ struct Layout {
 
 Layout layout_of(int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) noexcept {
   const int64_t row_leading = rows == 1 ? columns : row_step, column_leading = columns == 1 ? rows : column_step;
-  if ((columns == 1 || column_step == 1) && row_leading >= columns && row_leading <= INT32_MAX) return {row_leading, false};
-  if ((rows == 1 || row_step == 1) && column_leading >= rows && column_leading <= INT32_MAX) return {column_leading, true};
+  if ((columns == 1 || column_step == 1) && row_leading >= columns && row_leading <= INT32_MAX)
+    return {row_leading, false};
+  if ((rows == 1 || row_step == 1) && column_leading >= rows && column_leading <= INT32_MAX)
+    return {column_leading, true};
   return {0, false};
 }
 
 // What of a product OpenBLAS takes in place and what goes through the workspace. Follows from the arguments alone.
 struct Plan {
   bool uses_vendor = false;
-  Layout a{}, b{}, out{};                               // leading 0: through the workspace
+  Layout a{}, b{}, out{};                                    // leading 0: through the workspace
   int64_t a_elements = 0, b_elements = 0, out_elements = 0;  // in the workspace, of the accumulation dtype
 };
 
@@ -82,7 +84,8 @@ Plan plan_for(const MatmulArgs& args) noexcept {
   if constexpr (is_floating_sum<T>) {
     const auto [m, n, k] = extents_of(args);
     if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < kWorthwhile) return plan;
-    if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || args.out.geometry.is_empty() || !is_openblas_usable()) return plan;
+    if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX || args.out.geometry.is_empty() || !is_openblas_usable())
+      return plan;
     plan.uses_vendor = true;
     const auto a = matrix_of<const T>(args.a, nullptr), b = matrix_of<const T>(args.b, nullptr);
     const auto out = matrix_of<Out>(args.out, nullptr);
@@ -109,7 +112,8 @@ void pack(Sum<T>* to, int64_t rows, int64_t columns, Matrix<const T> from) noexc
   count(packed_operands);
 }
 
-// An operand as OpenBLAS reads it: in place, or packed at `room` unless the last batch has packed the same matrix there.
+// An operand as OpenBLAS reads it: in place, or packed at `room` unless the last batch has packed the same matrix
+// there.
 template <class T>
 class VendorOperand {
  public:
@@ -150,8 +154,7 @@ class Products {
     for (int32_t axis = 0; axis + 2 < args_.out.geometry.ndim; ++axis)
       batch.add(args_.out.geometry.extents[axis], byte_strides(axis, args_.out, args_.a, args_.b));
     batch.for_each_run({args_.out.data, args_.a.data, args_.b.data}, [this](auto at, auto strides, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        one(at[0] + i * strides[0], at[1] + i * strides[1], at[2] + i * strides[2]);
+      for (int64_t i = 0; i < count; ++i) one(at[0] + i * strides[0], at[1] + i * strides[1], at[2] + i * strides[2]);
     });
   }
 
@@ -237,9 +240,8 @@ Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) noexcept {
 }
 
 uint64_t matmul_workspace_bytes(const MatmulArgs& args) noexcept {
-  return with_types<uint64_t>(args.out.dtype, args.a.dtype, [&]<class T, class Out>(Type<T>, Type<Out>) {
-    return workspace_bytes<T, Out>(args);
-  });
+  return with_types<uint64_t>(args.out.dtype, args.a.dtype,
+                              [&]<class T, class Out>(Type<T>, Type<Out>) { return workspace_bytes<T, Out>(args); });
 }
 
 ProductCounts product_counts() noexcept {

@@ -12,8 +12,8 @@
 namespace kina::cpu {
 namespace {
 
-// The serial build only: the one with threads starts them when it is opened, prints, and raises SIGINT when it cannot. The
-// file that the name libopenblas.so.0 alone would find can be either.
+// The serial build only: the one with threads starts them when it is opened, prints, and raises SIGINT when it cannot.
+// The file that the name libopenblas.so.0 alone would find can be either.
 #if defined(__linux__) && defined(__x86_64__)
 constexpr const char* kFile = "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0";
 #elif defined(__linux__) && defined(__aarch64__)
@@ -23,8 +23,8 @@ constexpr const char* kFile = nullptr;
 #endif
 
 template <class T>
-using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a, int lda, const T* b,
-                      int ldb, T beta, T* c, int ldc);
+using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a, int lda,
+                      const T* b, int ldb, T beta, T* c, int ldc);
 constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 
 struct Library {
@@ -45,13 +45,15 @@ Library open_library() noexcept {
   if (file == nullptr) return {};
   const auto parallel = symbol<int (*)()>(file, "openblas_get_parallel");
   const auto config = symbol<const char* (*)()>(file, "openblas_get_config");
-  if (parallel == nullptr || parallel() != 0 || config == nullptr || std::strstr(config(), "USE64BITINT") != nullptr) return {};
+  if (parallel == nullptr || parallel() != 0 || config == nullptr || std::strstr(config(), "USE64BITINT") != nullptr)
+    return {};
   return {symbol<Gemm<float>>(file, "cblas_sgemm"), symbol<Gemm<double>>(file, "cblas_dgemm")};
 }
 
-// OpenBLAS has 128 work buffers for a process and loops for ever when it cannot map one, and its own lock does not survive
-// fork. So at most kMostRunning products run at once, each new degree of concurrency first shows that a buffer can be mapped,
-// and a fork waits until no product runs. Plain pthread objects: nothing here is destroyed at exit.
+// OpenBLAS has 128 work buffers for a process and loops for ever when it cannot map one, and its own lock does not
+// survive fork. So at most kMostRunning products run at once, each new degree of concurrency first shows that a buffer
+// can be mapped, and a fork lets none begin and waits for those that run. Plain pthread objects: nothing here is
+// destroyed at exit.
 constexpr int kMostRunning = 64;
 constexpr size_t kBufferBytes = size_t{256} << 20;
 
@@ -59,6 +61,7 @@ struct Gate {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
   int running = 0;
+  int forks = 0;    // threads that wait to fork
   int buffers = 0;  // highest number of products that ran at once
 };
 constinit Gate gate;
@@ -67,13 +70,19 @@ constinit Library loaded;
 
 void lock_for_fork() noexcept {
   pthread_mutex_lock(&gate.mutex);
+  ++gate.forks;
   while (gate.running > 0) pthread_cond_wait(&gate.changed, &gate.mutex);
 }
-void unlock_after_fork() noexcept { pthread_mutex_unlock(&gate.mutex); }
+void unlock_after_fork() noexcept {
+  --gate.forks;
+  pthread_cond_broadcast(&gate.changed);
+  pthread_mutex_unlock(&gate.mutex);
+}
 // Threads that waited here exist no more in the child.
 void reset_in_child() noexcept {
   gate.mutex = PTHREAD_MUTEX_INITIALIZER;
   gate.changed = PTHREAD_COND_INITIALIZER;
+  gate.forks = 0;
 }
 
 const Library& opened() noexcept {
@@ -94,7 +103,7 @@ bool can_map_buffer() noexcept {
 
 bool enter() noexcept {
   pthread_mutex_lock(&gate.mutex);
-  while (gate.running == kMostRunning) pthread_cond_wait(&gate.changed, &gate.mutex);
+  while (gate.running == kMostRunning || gate.forks > 0) pthread_cond_wait(&gate.changed, &gate.mutex);
   const bool may_run = gate.running < gate.buffers || can_map_buffer();
   if (may_run && ++gate.running > gate.buffers) gate.buffers = gate.running;
   pthread_mutex_unlock(&gate.mutex);

@@ -1,7 +1,7 @@
 // Products through OpenBLAS's serial build, when it is installed.
 //
-// An implementation detail of this runtime: the library file is opened at the first product that is worth it, never linked,
-// and never replaced by a build with threads of its own. KINA_OPENBLAS=off in the environment keeps it closed.
+// An implementation detail of this runtime: the library file is opened at the first product that is worth it, never
+// linked, and never replaced by a build with threads of its own. KINA_OPENBLAS=off in the environment keeps it closed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct BlasMatrix {
 
 template <class T>
 struct BlasProduct {
-  int32_t m, n, k;  // all above 0
+  int32_t m, n, k;    // all above 0
   BlasMatrix<T> out;  // not transposed
   BlasMatrix<const T> a, b;
 };

@@ -1,4 +1,5 @@
-// What a product of matrices means for each element type: how elements multiply and add, and how a sum becomes a result.
+// What a product of matrices means for each element type: how elements multiply and add, and how a sum becomes a
+// result.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +9,8 @@
 
 namespace kina::cpu {
 
-// The dtype that sums of products of T are kept in, for each T that has products. Integers use unsigned arithmetic, which wraps.
+// The dtype that sums of products of T are kept in, for each T that has products. Integers use unsigned arithmetic,
+// which wraps.
 template <class T>
 struct Accumulation;
 #define KINA_ACCUMULATION(TYPE, SUM) \
