@@ -14,7 +14,7 @@ from kina_conformance import Executor, clause
 from kina_conformance import strategies as kst
 from kina_conformance.dtypes import DTYPES, Array
 from kina_conformance.executor import Call
-from kina_conformance.memory import Tensor
+from kina_conformance.memory import Tensor, compact
 from kina_conformance.operations import Operation, failed, stored
 
 GATHERS = ["runtime_gpu_gather", "runtime_gpu_gather_axis"]
@@ -41,7 +41,7 @@ def indices_in(data: st.DataObject, rt: Executor, extent: int, shape: tuple[int,
 
 
 def is_compact_and_owned(rt: Executor, y: Tensor) -> bool:
-    return y.flags == rt.constant("KINA_FLAG_OWNED") and y.strides == kst.compact(y.shape)
+    return y.flags == rt.constant("KINA_FLAG_OWNED") and y.strides == compact(y.shape)
 
 
 # ---- gather ---------------------------------------------------------------------------------------------------------

@@ -83,10 +83,9 @@ def drawn(data: st.DataObject, rt: Executor, dtype: str, shape: Sequence[int]) -
 @pytest.mark.parametrize("which", ["a", "b"])
 def test_a_matrix_has_two_dimensions(rt: Executor, which: str, shape: tuple[int, ...]) -> None:
     square = rt.tensor("f32", (3, 3))
+    change: dict[str, Any] = {which: rt.tensor("f32", shape)}
 
-    record = call(rt, square, square).refuses(
-        "INVALID_SHAPE", clause="KINA-MATMUL-1", argument=which, **{which: rt.tensor("f32", shape)}
-    )
+    record = call(rt, square, square).refuses("INVALID_SHAPE", clause="KINA-MATMUL-1", argument=which, **change)
 
     assert record.argument == (2 if which == "a" else 3)
 
