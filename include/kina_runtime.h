@@ -1197,7 +1197,7 @@ KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t devic
  * `flags`: KINA_POOL_LAZY takes the first span at the first allocation instead of now, KINA_POOL_OPPORTUNISTIC lets the pool reuse a block because the work on
  * it is seen to have finished (default: only where the order is known, so that runs repeat). `growth`: KINA_GROWTH_GEOMETRIC takes ever larger spans,
  * KINA_GROWTH_FIXED multiples of `growth_bytes` (0: the pool's choice), KINA_GROWTH_NONE none after the first [KINA-RESOURCE-40, KINA-RESOURCE-41].
- * `initial_bytes` is the first span; 0 means 1 GiB on an accelerator and, on the host, what the first allocation needs [KINA-RESOURCE-38]. `maximum_bytes`
+ * `initial_bytes` is the first span; 0 means 1 GiB on an accelerator and, on the host, what the first allocation needs [KINA-RESOURCE-38, KINA-RESOURCE-71]. `maximum_bytes`
  * bounds what is held [KINA-RESOURCE-39], `alignment` every block [KINA-RESOURCE-43], `release_threshold_bytes` what stays over a synchronise
  * [KINA-RESOURCE-44]. All amounts are in bytes. Exhausted, the pool first gives free spans back and asks once more [KINA-RESOURCE-42]. Adjacent free blocks
  * are merged [KINA-RESOURCE-46].

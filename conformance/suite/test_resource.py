@@ -337,6 +337,24 @@ def test_memory_goes_back_to_the_resource_that_allocated_it(rt: Executor) -> Non
     pop(rt, outer)
 
 
+@clause("KINA-VERSION-16", "e54fde4b")
+@clause("KINA-VERSION-11", "40fda338")
+def test_resources_of_cuda_check_their_arguments_before_the_feature(rt: Executor) -> None:
+    plain = rt.call("runtime_resource_cuda", device_id=0)
+    pooled = rt.call("runtime_resource_cuda_async", device_id=0, params=rt.params("KinaCudaAsyncParams"))
+    if rt.offers("cuda"):
+        plain.succeeds()
+        pooled.succeeds()
+
+    plain.refuses("INVALID_ARGUMENT", out=None, clause="KINA-STATUS-23", argument="out", control=False)
+    pooled.refuses("INVALID_ARGUMENT", out=None, clause="KINA-STATUS-23", argument="out", control=False)
+    for fields in ({"struct_size": 24}, {"struct_size": 36}, {"struct_size": 5000}):
+        pooled.refuses("VERSION", params=rt.params("KinaCudaAsyncParams", **fields), control=False)
+    above = rt.params("KinaCudaAsyncParams", initial_bytes=2, maximum_bytes=1)
+    pooled.refuses("INVALID_ARGUMENT", params=above, clause="KINA-RESOURCE-39", control=False)
+    pooled.refuses("UNSUPPORTED", params=rt.params("KinaCudaAsyncParams", flags=2), control=False)
+
+
 # ---- current resource ----------------------------------------------------------------------------------------------
 
 

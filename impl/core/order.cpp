@@ -82,6 +82,16 @@ void wait_for(const Point& point, Site site) {
   stream.timeline.reached = std::max(stream.timeline.reached, event->position());
 }
 
+bool settle(Stream& stream, Site site) noexcept {
+  if (is_read_by_host(stream.device().type())) return true;
+  try {
+    wait_for(now(stream), site);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 bool has_run(const Point& point) {
   if (is_trivial(point)) return true;
   const Ref<Event> event = event_at(*point.stream, point.position);

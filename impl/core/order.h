@@ -71,6 +71,9 @@ void order_after(Stream& waiter, const Point& point, Site site = Site::here());
 // Returns when `point` has run.
 void wait_for(const Point& point, Site site = Site::here());
 
+// Returns when everything enqueued on `stream` so far has run; false where that cannot be learned.
+bool settle(Stream& stream, Site site = Site::here()) noexcept;
+
 // Whether `point` has run, without waiting.
 bool has_run(const Point& point);
 

@@ -109,12 +109,13 @@ void* Arena::take(const Request& request) noexcept {
   return reinterpret_cast<void*>(piece->address);
 }
 
-Return Arena::give(const void* data, const Request& request) noexcept {
+Return Arena::give(const void* data, const Request& request, Fate fate) noexcept {
   Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
   if (entry == nullptr || (*entry)->request.use != request.use) return Return::unknown;
   if ((*entry)->request != request) return Return::different;
   Piece* piece = *entry;
   live_.remove(entry);
+  if (fate == Fate::abandon) return Return::done;
   if (piece->higher != nullptr && piece->higher->is_free) {
     unlink(*piece->higher);
     join(*piece, *piece->higher);

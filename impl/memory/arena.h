@@ -16,6 +16,9 @@ struct ArenaSpan {
   uint64_t alignment = 0;
 };
 
+// What becomes of a block that is given up: used again, or, where a device may still touch it, never.
+enum class Fate : uint8_t { reuse, abandon };
+
 // Not synchronised, and never touches the memory that it manages: it may be a device's. Only `add` and `take` need host
 // memory; without it they refuse with nothing changed.
 class Arena {
@@ -29,7 +32,7 @@ class Arena {
   bool add(const ArenaSpan& span) noexcept;
   // A piece for `request`, which is remembered with it; NULL when no piece holds it.
   void* take(const Request& request) noexcept;
-  Return give(const void* data, const Request& request) noexcept;
+  Return give(const void* data, const Request& request, Fate fate = Fate::reuse) noexcept;
 
   // Takes one wholly free span out of the arena whose going leaves at least `keep_bytes` free bytes. False: there is
   // none.

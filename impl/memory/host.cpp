@@ -18,11 +18,7 @@ Allocation DeviceResource::obtain(const Request& request, Stream&) noexcept {
 // The device takes memory back at once, so what was enqueued on the stream has to be over. Where that cannot be learned
 // the block is not given back.
 bool DeviceResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
-  try {
-    wait_for(now(stream));
-  } catch (...) {
-    return false;
-  }
+  if (!settle(stream)) return false;
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
   device().backend().deallocate(device().id(), data, request.bytes, request.alignment);
   return true;

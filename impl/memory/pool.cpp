@@ -36,6 +36,7 @@ PoolPlan plan_of(const KinaPoolParams& params, bool is_host) {
   plan.is_lazy = (params.flags & KINA_POOL_LAZY) != 0 || (is_host && params.initial_bytes == 0);
   if (plan.initial_bytes == 0 && (!is_host || plan.growth == KINA_GROWTH_NONE))
     plan.initial_bytes = plan.maximum_bytes == 0 ? kGibibyte : std::min(kGibibyte, plan.maximum_bytes);
+  plan.is_initial_default = params.initial_bytes == 0;
   plan.growth_bytes = params.growth_bytes == 0 ? kFixedStep : params.growth_bytes;
   plan.alignment = std::max(params.alignment, kStorageAlignment);
   plan.threshold_bytes = params.release_threshold_bytes;
@@ -67,7 +68,8 @@ PoolResource::~PoolResource() {
 KinaStatus PoolResource::start(Stream& stream) noexcept {
   if (plan_.is_lazy) return KINA_SUCCESS;
   Lock lock(mutex_.native());
-  return initial_bytes_ == 0 ? KINA_SUCCESS : grow(initial_bytes_, alignment(), stream, lock);
+  const KinaStatus status = initial_bytes_ == 0 ? KINA_SUCCESS : grow(initial_bytes_, alignment(), stream, lock);
+  return status == KINA_ERROR_OUT_OF_MEMORY && plan_.is_initial_default ? KINA_SUCCESS : status;
 }
 
 Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
@@ -180,11 +182,14 @@ void PoolResource::leave(Visit& visit) noexcept {
   changed_.notify_all();
 }
 
-Return PoolResource::do_give(void* data, const Request& request, Stream&) noexcept {
+// Whoever is given the block next may be on another stream: what this one does with it has to be over.
+Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
+  const Fate fate = settle(stream) ? Fate::reuse : Fate::abandon;
   const Lock lock(mutex_.native());
-  const Return answer = arena_.give(data, request);
+  const Return answer = arena_.give(data, request, fate);
   if (answer != Return::done) return answer;
   count_given(request);
+  if (fate == Fate::abandon) count_leaked(request.bytes);
   changed_.notify_all();
   return Return::done;
 }

@@ -14,9 +14,10 @@ namespace kina {
 struct PoolPlan {
   KinaGrowth growth;
   bool is_lazy;
-  uint64_t initial_bytes;  // 0: no span of a fixed size comes first
-  uint64_t maximum_bytes;  // 0: none
-  uint64_t growth_bytes;   // of KINA_GROWTH_FIXED
+  uint64_t initial_bytes;   // 0: no span of a fixed size comes first
+  bool is_initial_default;  // nobody asked for them: where they are refused the pool starts without
+  uint64_t maximum_bytes;   // 0: none
+  uint64_t growth_bytes;    // of KINA_GROWTH_FIXED
   uint64_t alignment;
   uint64_t threshold_bytes;  // free bytes kept at a synchronise; 0: all
 };
