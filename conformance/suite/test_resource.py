@@ -348,8 +348,8 @@ def test_resources_of_cuda_check_their_arguments_before_the_feature(rt: Executor
 
     plain.refuses("INVALID_ARGUMENT", out=None, clause="KINA-STATUS-23", argument="out", control=False)
     pooled.refuses("INVALID_ARGUMENT", out=None, clause="KINA-STATUS-23", argument="out", control=False)
-    for fields in ({"struct_size": 24}, {"struct_size": 36}, {"struct_size": 5000}):
-        pooled.refuses("VERSION", params=rt.params("KinaCudaAsyncParams", **fields), control=False)
+    for size in (24, 36, 5000):
+        pooled.refuses("VERSION", params=rt.params("KinaCudaAsyncParams", struct_size=size), control=False)
     above = rt.params("KinaCudaAsyncParams", initial_bytes=2, maximum_bytes=1)
     pooled.refuses("INVALID_ARGUMENT", params=above, clause="KINA-RESOURCE-39", control=False)
     pooled.refuses("UNSUPPORTED", params=rt.params("KinaCudaAsyncParams", flags=2), control=False)
