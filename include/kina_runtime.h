@@ -223,8 +223,8 @@ typedef struct KinaDeviceInfo { /* 96; output struct */
 /* ---- resource ---- */
 
 enum {
-    KINA_GROWTH_GEOMETRIC = 0, /* each new piece is as large as all before it together */
-    KINA_GROWTH_FIXED = 1,     /* pieces of growth_bytes */
+    KINA_GROWTH_GEOMETRIC = 0, /* ever larger pieces, so that few are taken */
+    KINA_GROWTH_FIXED = 1,     /* pieces of growth_bytes, or multiples where a request needs them */
     KINA_GROWTH_NONE = 2       /* initial_bytes and no more */
 };
 enum { KINA_LOG_FORMAT_TEXT = 0, KINA_LOG_FORMAT_JSON_LINES = 1 };

@@ -1,6 +1,8 @@
 // Entry points of the version chapter.
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
@@ -16,9 +18,15 @@ struct LayoutRow {
   uint64_t bytes;
 };
 
+template <class Field>
+constexpr uint64_t size_of() {
+  return sizeof(Field);
+}
+
 constexpr LayoutRow kLayout[] = {
 #define KINA_TYPE(TYPE) {#TYPE, "", 0, sizeof(TYPE)},
-#define KINA_FIELD(TYPE, FIELD) {#TYPE, #FIELD, offsetof(TYPE, FIELD), sizeof(static_cast<TYPE*>(nullptr)->FIELD)},
+#define KINA_FIELD(TYPE, FIELD) \
+  {#TYPE, #FIELD, offsetof(TYPE, FIELD), size_of<std::remove_reference_t<decltype((std::declval<TYPE&>().FIELD))>>()},
 #include "impl/api/layout.def"
 #undef KINA_FIELD
 #undef KINA_TYPE
