@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <new>
 #include <vector>
 
 #include "impl/core/error.h"
@@ -76,8 +77,13 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-uint64_t* new_frames(uint64_t capacity, bool has_frames) {
-  return has_frames ? new uint64_t[capacity * kFrames] : nullptr;
+// Room for `count` values, none for 0. The caller chose the number, so that a refusal is an answer and nothing to
+// report.
+template <class T>
+std::unique_ptr<T[]> new_array(uint64_t count) {
+  std::unique_ptr<T[]> made(count == 0 ? nullptr : new (std::nothrow) T[count]);
+  require<Message::out_of_host_memory>(count == 0 || made, "KINA-STATUS-44", {});
+  return made;
 }
 
 }  // namespace
@@ -85,8 +91,8 @@ uint64_t* new_frames(uint64_t capacity, bool has_frames) {
 RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name)
     : capacity_(capacity),
       resource_name_(resource_name),
-      rows_(new LogRow[capacity]),
-      frames_(new_frames(capacity, has_frames)),
+      rows_(new_array<LogRow>(capacity)),
+      frames_(new_array<uint64_t>(has_frames ? capacity * kFrames : 0)),
       process_(this_process()) {}
 
 bool RowDrain::is_in_other_process() const noexcept { return g_process.load(std::memory_order_relaxed) != process_; }
