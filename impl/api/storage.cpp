@@ -22,7 +22,8 @@ uint64_t name_reference(HandleTable<TensorReference>& table, const Operand& tens
 template <class Handle>
 void end_reference(HandleTable<TensorReference>& table, Handle handle, Argument argument, Kind kind) {
   const Ref<TensorReference> reference = table.acquire(value_of(handle));
-  require<Message::stale_handle>(table.remove(value_of(handle)), "KINA-STATUS-26", argument, argument.name, word_of(kind));
+  require<Message::stale_handle>(table.remove(value_of(handle)), "KINA-STATUS-26", argument, argument.name,
+                                 word_of(kind));
   reference->release();  // the table's
 }
 
@@ -31,7 +32,8 @@ const Device& memory_of(const Operand& tensor) {
   return tensor.storage() == nullptr ? tensor.device() : tensor.storage()->device();
 }
 
-// The hull as runtime_byte_range reports it: foreign memory has no id that means anything to callers, so it has addresses.
+// The hull as runtime_byte_range reports it: foreign memory has no id that means anything to callers, so it has
+// addresses.
 KinaByteRange range_of(const Storage* storage, const std::byte* base, uint64_t start, uint64_t end) {
   if (storage != nullptr && !storage->is_foreign()) return {storage->id(), start, end};
   const auto address = reinterpret_cast<uint64_t>(base);
@@ -48,8 +50,8 @@ KinaStatus runtime_overlap(KinaOverlap* out, const KinaTensor* a, const KinaTens
     dereference(result, first, second);
     const Hull one = hull_of(first.view());
     const Hull other = hull_of(second.view());
-    const bool is_disjoint = &memory_of(first) != &memory_of(second) || one.first == one.last || other.first == other.last ||
-                             one.last <= other.first || other.last <= one.first;
+    const bool is_disjoint = &memory_of(first) != &memory_of(second) || one.first == one.last ||
+                             other.first == other.last || one.last <= other.first || other.last <= one.first;
     const bool is_same = one.first == other.first && one.last == other.last;
     *result = is_disjoint ? KINA_OVERLAP_DISJOINT : is_same ? KINA_OVERLAP_SAME : KINA_OVERLAP_PARTIAL;
   });
@@ -176,8 +178,8 @@ KinaStatus runtime_peer_open(KinaTensor* out, KinaPeer peer, int32_t device_type
     const Device& owner = shared->storage().device();
     const bool is_reachable =
         &device.backend() == &owner.backend() && device.backend().can_access(device.id(), owner.id());
-    require<Message::peer_unreachable>(is_reachable, "KINA-STORAGE-53", {3, "device_type"}, device.type(),
-                                       device.id(), owner.type(), owner.id());
+    require<Message::peer_unreachable>(is_reachable, "KINA-STORAGE-53", {3, "device_type"}, device.type(), device.id(),
+                                       owner.type(), owner.id());
     shared->open_on(device, "KINA-STATUS-26", {2, "peer"}).publish(*made);
   });
 }

@@ -32,8 +32,8 @@ std::optional<Span> moved(const Span& span, int64_t offset) {
   return low && high ? std::optional<Span>({*low, *high}) : std::nullopt;
 }
 
-// Elements from `low` to `high`, both relative to element 0 of `outer`, lie in its hull. An empty view has one place, which
-// may be the end.
+// Elements from `low` to `high`, both relative to element 0 of `outer`, lie in its hull. An empty view has one place,
+// which may be the end.
 bool lies_inside(const Geometry& inner, const Geometry& outer, int64_t offset) {
   if (outer.is_empty()) return inner.is_empty() && offset == 0;
   const Span hull = *span_of(outer);
@@ -79,8 +79,8 @@ KinaStatus runtime_free(KinaTensor* tensor) {
   });
 }
 
-KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* shape, const int64_t* strides, int32_t ndim,
-                        int64_t offset_elements, uint32_t flags) {
+KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* shape, const int64_t* strides,
+                        int32_t ndim, int64_t offset_elements, uint32_t flags) {
   return boundary(__func__, [&] {
     MadeTensor made(out, {1, "out"});
     Input source(in, {2, "in"});
@@ -109,7 +109,8 @@ KinaStatus runtime_alias(KinaTensor* out, const KinaTensor* in) {
   });
 }
 
-KinaStatus runtime_wrap(KinaTensor* out, const DLTensor* source, uint64_t size_bytes, KinaStream stream, uint32_t flags) {
+KinaStatus runtime_wrap(KinaTensor* out, const DLTensor* source, uint64_t size_bytes, KinaStream stream,
+                        uint32_t flags) {
   return boundary(__func__, [&] {
     MadeTensor made(out, {1, "out"});
     Pointer given(source, {2, "source"});

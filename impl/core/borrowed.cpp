@@ -45,8 +45,7 @@ Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& s
   const auto found = known.entries.find(entry->key);
   if (found != known.entries.end() && found->second->storage->try_hold())
     return Ref<Storage>::share(found->second->storage);
-  Ref<Storage> storage =
-      Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
+  Ref<Storage> storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
   entry->storage = storage.get();
   known.entries[entry->key] = entry.get();
   entry.release();

@@ -61,8 +61,8 @@ class FailureMap {
  public:
   bool is_clean() const noexcept { return ranges_.empty(); }
 
-  // The bytes from the lowest failed one under `runs` to the end of those that carry the same failure, at most to the end
-  // of the hull. Without a claim: no byte is failed.
+  // The bytes from the lowest failed one under `runs` to the end of those that carry the same failure, at most to the
+  // end of the hull. Without a claim: no byte is failed.
   FailedRange lowest(const Runs& runs) const noexcept;
 
   // `claim` takes over the bytes under `runs`, or their hull where there are very many runs. Throws bad_alloc with

@@ -27,7 +27,8 @@ struct Runs {
       const int64_t stride = geometry.strides[axis];
       if (geometry.extents[axis] == 1 || stride == 0) continue;
       const auto extent = static_cast<uint64_t>(geometry.extents[axis]);
-      const uint64_t magnitude = (stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride)) * element;
+      const uint64_t magnitude =
+          (stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride)) * element;
       if (stride < 0) first -= magnitude * (extent - 1);
       nest[used++] = {magnitude, extent};
     }
