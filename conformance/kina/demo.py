@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import io
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -123,9 +124,7 @@ def with_numpy(demo: Demo, program: kina.Program) -> None:
     demo.check("the runtime reads NumPy's own bytes", c_back.data_ptr == rectified.ctypes.data)
     expected = np.maximum(left.astype(np.float64) @ right.astype(np.float64), 0)
     demo.check("c_back equals relu(a @ b) as NumPy computes it in float64", close(c_back.numpy(), expected, 256))
-    print(
-        f"\n    kina prints itself as a NumPy user expects:\n    {c_back[:2, :4]!r}\n".replace("\n", "\n    ").rstrip()
-    )
+    print("      a tensor prints itself as a NumPy user expects:\n" + textwrap.indent(repr(c_back[:2, :4]), " " * 10))
 
 
 def other_programs(demo: Demo, folder: Path) -> None:

@@ -38,7 +38,8 @@ def exported(
     params = runtime.ffi.new("KinaDlpackParams *")
     params.struct_size = runtime.ffi.sizeof("KinaDlpackParams")
     params.flags = 0 if moved else flags
-    params.stream = _consumer_stream(runtime, target, stream)
+    ordered = _consumer_stream(runtime, target, stream)  # held until the call has been made
+    params.stream = ordered
     out = runtime.ffi.new(f"struct {layout.struct} **")
     check(runtime, getattr(runtime, layout.export)(out, source.struct, params), ExchangeError)
     managed = out[0]
