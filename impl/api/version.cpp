@@ -19,14 +19,15 @@ struct LayoutRow {
 };
 
 template <class Field>
-constexpr uint64_t size_of() {
-  return sizeof(Field);
-}
+struct Alone {
+  Field field;
+};
 
 constexpr LayoutRow kLayout[] = {
 #define KINA_TYPE(TYPE) {#TYPE, "", 0, sizeof(TYPE)},
-#define KINA_FIELD(TYPE, FIELD) \
-  {#TYPE, #FIELD, offsetof(TYPE, FIELD), size_of<std::remove_reference_t<decltype((std::declval<TYPE&>().FIELD))>>()},
+#define KINA_FIELD(TYPE, FIELD)          \
+  {#TYPE, #FIELD, offsetof(TYPE, FIELD), \
+   sizeof(Alone<std::remove_reference_t<decltype((std::declval<TYPE&>().FIELD))>>)},
 #include "impl/api/layout.def"
 #undef KINA_FIELD
 #undef KINA_TYPE
