@@ -369,6 +369,7 @@ def _bytes_of(
         shared = any(tensor.data < w.data + w.size_bytes and w.data < tensor.data + tensor.size_bytes for w in written)
         if (
             tensor.watched
+            and rt.may_read(tensor)
             and tensor.struct.magic == rt.lib.KINA_TENSOR_MAGIC
             and tensor.device[0] in {1, 3}
             and not shared
@@ -642,6 +643,12 @@ class Executor:
         free = self.function("runtime_free")
         self.live.append((tensor, lambda: 0 if tensor.is_empty else free(tensor.struct)))
         return tensor
+
+    def may_read(self, tensor: Tensor) -> bool:
+        """Whether the tensor's bytes are there: its own, its caller's, or those of a tensor that is still live."""
+        if tensor.buffer is not None or tensor.handle == 0:
+            return True
+        return any(isinstance(thing, Tensor) and thing.handle == tensor.handle for thing, _ in self.live)
 
     def forget(self, things: Sequence[Any]) -> None:
         """These are no longer the test's to release."""

@@ -44,13 +44,17 @@ def feature_names() -> list[str]:
 
 
 def examine(path: str) -> Library:
-    """Opens the library in a child, so that whatever it does at load is an answer and not an end."""
+    """Opens the library in a child, so that whatever it does at load is an answer and not an end.
+
+    A name without a slash that is no file is the loader's to find.
+    """
     library = Library(path)
-    if not os.path.isfile(path):
+    if os.path.isfile(path):
+        library.sha256 = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        library.build_id = build_id(Path(path))
+    elif "/" in path:
         library.refusal = f"{path} is not a file"
         return library
-    library.sha256 = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    library.build_id = build_id(Path(path))
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

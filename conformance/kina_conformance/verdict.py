@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .bases import NEED_ACCELERATOR
 from .contract import Contract
 from .library import Library
 from .runner import Outcome, Run
@@ -80,7 +81,8 @@ def rows(contract: Contract, library: Library, seen: set[tuple[str, str]]) -> di
             pair = (function.name, row.status)
             causes = [contract.waiting.get(clause) for clause in row.clauses]
             elsewhere = bool(causes) and all(cause is not None for cause in causes)
-            waits = row.injected or (only_host and row.status in _NEEDS_A_DEVICE) or absent or elsewhere
+            far = only_host and (row.status in _NEEDS_A_DEVICE or function.name in NEED_ACCELERATOR)
+            waits = row.injected or far or absent or elsewhere
             found["seen" if pair in seen else "waiting" if waits else "unseen"].append(pair)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import json
 import os
 import subprocess
@@ -14,13 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from runtimes import build
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "runtimes"))
-
-import build  # noqa: E402
-
-CHAPTERS = ("version", "status", "device", "stream", "resource", "storage", "movement")
-TOUCHED = "runtime_gpu_reduce"
 
 
 @dataclass
@@ -64,9 +59,9 @@ def judge(folder: Path, library: Path | str, *arguments: str) -> Judged:
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the runtimes that answer everything with one status, or do not survive being loaded."""
+    """The folder of the runtimes that do not survive being loaded."""
     folder = tmp_path_factory.mktemp("wrong")
-    for name in ("success", "unsupported", "invalid_argument", "crash_at_load", "exit_at_load"):
+    for name in ("crash_at_load", "exit_at_load"):
         build.build(folder, name)
     return folder
 
@@ -78,17 +73,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
     for name in ("crash", "hang", "exit", "print", "fork"):
         build.build(folder, name, str(library))
     return folder
-
-
-@pytest.mark.parametrize("name", ["success", "unsupported", "invalid_argument"])
-def test_a_runtime_with_one_answer_breaks_a_hundred_clauses(wrong: Path, tmp_path: Path, name: str) -> None:
-    chapters = [word for chapter in CHAPTERS for word in ("--select", f"chapter={chapter}")]
-
-    judged = judge(tmp_path, wrong / f"lib{name}.so", *chapters)
-
-    broken = [clause["id"] for clause in judged.report["clauses"] if clause["state"] == "fail"]
-    assert judged.code == 1 and judged.verdict.startswith("NOT CONFORMANT")
-    assert len(broken) >= 100, f"{len(broken)} clauses: {' '.join(broken)}"
 
 
 @pytest.mark.parametrize(
@@ -129,11 +113,7 @@ def test_a_library_that_does_not_survive_loading_is_not_testable(
 
 
 def test_a_library_that_is_no_runtime_is_not_testable(tmp_path: Path) -> None:
-    libm = ctypes.CDLL(ctypes.util.find_library("m"))._name
-    found = next(Path(f) / libm for f in ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
-                 if (Path(f) / libm).exists())  # fmt: skip
-
-    judged = judge(tmp_path, found)
+    judged = judge(tmp_path, "libm.so.6")
 
     assert judged.code == 4
     assert judged.verdict.startswith("NOT TESTABLE: 88 of 88 functions are missing: runtime_abi_version, runtime_")
