@@ -85,6 +85,36 @@ def refuse(rt: Executor, cell: Cell, status: str, value: Any, clause: str | Sequ
     call.refuses(status, clause=clause, control=has_control(rt, cell.function), **{cell.parameter: changed}, **more)
 
 
+def agreeing(function: Function, what: str) -> list[str]:
+    """The inputs of an operation that must agree in `dtype` or `device`: to change one alone is a second fault."""
+    names = [p.name for p in function.parameters if p.type == "const KinaTensor *"]
+    return [name for name in names if what == "device" or name != "indices"] if is_operation(function) else []
+
+
+def alone_or_first(what: str) -> Callable[[Function, Parameter], bool]:
+    """Inputs that agree with no other, and the first of those that do."""
+
+    def choose(function: Function, parameter: Parameter) -> bool:
+        group = agreeing(function, what)
+        indices = what == "dtype" and parameter.name == "indices"
+        free = parameter.name not in group and not indices
+        return is_input(parameter) and function.name != "runtime_free" and (free or parameter.name == group[0])
+
+    return choose
+
+
+def refuse_together(
+    rt: Executor, cell: Cell, what: str, made: Callable[[Executor, Call, str], Tensor], status: str, clause: str
+) -> None:
+    """As `refuse`, with every input changed that must agree with the cell's."""
+    call = base(rt, cell.function)
+    group = agreeing(call.function, what)
+    names = group if cell.parameter in group else [cell.parameter]
+    changes = {name: made(rt, call, name) for name in names}
+    clauses = [clause, *own_clauses(call.function, status)]
+    call.refuses(status, clause=clauses, control=has_control(rt, cell.function), as_one=f"one {what}", **changes)
+
+
 def own_clauses(function: Function, status: str) -> list[str]:
     """Clauses of the function's own chapter for a status: they say more than the general one."""
     rows = function.tags.errors if function.tags else {}

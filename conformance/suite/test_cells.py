@@ -148,18 +148,29 @@ def test_a_shape_that_overflows_is_refused(rt: Executor, cell: Cell) -> None:
     refuse(rt, cell, "INVALID_SHAPE", value, ("KINA-STATUS-25", "KINA-TENSOR-21"))
 
 
-@pytest.mark.parametrize("cell", parameters(_borrowable, sorted(cells.BAD_DTYPES)))
+@pytest.mark.parametrize("cell", parameters(cells.alone_or_first("dtype"), sorted(cells.BAD_DTYPES)))
 @clause("KINA-TENSOR-17", "5471aba4")
 def test_a_dtype_outside_the_table_is_refused(rt: Executor, cell: Cell) -> None:
-    made = cells.BAD_DTYPES[cell.kind]
-    refuse(rt, cell, "UNSUPPORTED", lambda rt, call: made(rt, call, cell.parameter), "KINA-TENSOR-17")
+    cells.refuse_together(rt, cell, "dtype", cells.BAD_DTYPES[cell.kind], "UNSUPPORTED", "KINA-TENSOR-17")
 
 
-@pytest.mark.parametrize("cell", parameters(_borrowable, sorted(cells.NO_DEVICE)))
+@pytest.mark.parametrize("cell", parameters(cells.alone_or_first("device"), sorted(cells.NO_DEVICE)))
 @clause("KINA-STATUS-24", "b7c8e81b")
 def test_a_tensor_on_a_device_type_without_devices_is_refused(rt: Executor, cell: Cell) -> None:
+    cells.refuse_together(rt, cell, "device", cells.NO_DEVICE[cell.kind], "UNSUPPORTED", "KINA-STATUS-24")
+
+
+def _one_of_several(function: Function, parameter: Parameter) -> bool:
+    group = cells.agreeing(function, "device")
+    return len(group) > 1 and parameter.name in group
+
+
+@pytest.mark.parametrize("cell", parameters(_one_of_several, sorted(cells.NO_DEVICE)))
+@clause("KINA-STATUS-22", "e6e68084")
+@clause("KINA-TENSOR-31", "aaeaa17d")
+def test_operands_on_different_devices_are_refused_before_the_device_is(rt: Executor, cell: Cell) -> None:
     made = cells.NO_DEVICE[cell.kind]
-    refuse(rt, cell, "UNSUPPORTED", lambda rt, call: made(rt, call, cell.parameter), "KINA-STATUS-24")
+    refuse(rt, cell, "DEVICE_MISMATCH", lambda rt, call: made(rt, call, cell.parameter), "KINA-TENSOR-31")
 
 
 # ---- outs ---------------------------------------------------------------------------------------------------------
