@@ -68,3 +68,15 @@ judge() {
   passed=$((passed + good)) failed=$((failed + bad))
   if [ "$code" -ne "$wanted" ]; then fail "kina-conformance ended with $code, not $wanted"; fi
 }
+
+# pytests NAME ARGUMENT...: runs tests of the Python side and counts them by pytest's closing line.
+pytests() {
+  local log="$root/build/pytest-$1.log"
+  shift
+  KINA_LIBRARY="$root/build/release/libkina.so.1" KINA_PROGRAMS="$root/build/release/programs" PYTHONPATH="$root/conformance" \
+    "$python" -m pytest -q -p no:cacheprovider --color=no "$@" >"$log" 2>&1 || true
+  tail -n 40 "$log"
+  count() { tail -n 1 "$log" | awk -v word="$1" '{ for (i = 2; i <= NF; i++) if ($i ~ "^" word) sum += $(i - 1) } END { print sum + 0 }'; }
+  passed=$((passed + $(count passed))) failed=$((failed + $(count failed) + $(count error)))
+  [ "$passed" -gt 0 ] || fail "no test ran"
+}
