@@ -669,7 +669,7 @@ def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: E
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads: thread.start()
         bad = 0
-        for _ in range(40):
+        for _ in range(15):
             child = os.fork()
             if child == 0:
                 signal.alarm(20)

@@ -675,12 +675,14 @@ def test_one_object_is_pushed_as_often_as_one_likes(rt: Executor, count: int) ->
 @clause("KINA-STREAM-48", "0dab11c1")
 def test_a_thread_has_a_thousand_scopes(rt: Executor) -> None:
     streams = [phase(rt, n) for n in range(7)]
-    tokens = [push(rt, "runtime_stream_push", streams[n % 7]) for n in range(1000)]
+    tokens = [rt.ffi.new("KinaScope *") for _ in range(1000)]
+    here = rt.ffi.new("KinaStream *")
+    pushes = [rt.function("runtime_stream_push")(tokens[n], streams[n % 7].cdata) for n in range(1000)]
 
     for n in reversed(range(1000)):
-        assert current(rt) == streams[n % 7]
-        pop(rt, tokens[n])
-    assert current(rt) == main(rt)
+        assert rt.function("runtime_stream_current")(here, 1, 0) == 0 and here[0] == streams[n % 7].cdata
+        assert rt.function("runtime_scope_pop")(tokens[n][0]) == 0
+    assert not any(pushes) and current(rt) == main(rt)
 
 
 class Scopes(RuleBasedStateMachine):
