@@ -8,7 +8,8 @@ namespace kina {
 void require_struct_size(uint32_t struct_size, size_t known, Argument argument) {
   require<Message::struct_size_illegal>(struct_size <= KINA_STRUCT_LIMIT && struct_size % 8 == 0, "KINA-VERSION-12",
                                         argument, argument.name, struct_size);
-  require<Message::struct_too_small>(struct_size >= known, "KINA-VERSION-11", argument, argument.name, struct_size, known);
+  require<Message::struct_too_small>(struct_size >= known, "KINA-VERSION-11", argument, argument.name, struct_size,
+                                     known);
 }
 
 void require_zero_tail(const void* structure, uint32_t struct_size, size_t known, Argument argument) {

@@ -4,7 +4,9 @@
 namespace kina {
 namespace {
 
-[[noreturn]] void refuse_synchronous() { refuse<Message::internal>("KINA-STREAM-10", {}, "a device without streams was asked for one"); }
+[[noreturn]] void refuse_synchronous() {
+  refuse<Message::internal>("KINA-STREAM-10", {}, "a device without streams was asked for one");
+}
 
 }  // namespace
 

@@ -22,7 +22,8 @@ struct View {
 };
 
 // An operation's row for one (op, dtype): NULL means that the device does not offer it.
-// Arguments are plain values that a device may copy and keep until the work runs; `each_view` shows it every view in them.
+// Arguments are plain values that a device may copy and keep until the work runs; `each_view` shows it every view in
+// them.
 template <class Args>
 using Row = void (*)(const Args&, NativeStream);
 

@@ -63,7 +63,9 @@ class Ref {
     return adopt(object);
   }
   // A reference where there still is one: `object` may be ending on another thread, but its memory is there.
-  static Ref try_share(T* object) noexcept { return adopt(object != nullptr && object->try_retain() ? object : nullptr); }
+  static Ref try_share(T* object) noexcept {
+    return adopt(object != nullptr && object->try_retain() ? object : nullptr);
+  }
   T* detach() noexcept { return std::exchange(object_, nullptr); }
 
   T* get() const noexcept { return object_; }

@@ -48,8 +48,8 @@ struct Native {
 class Part {
  public:
   template <class Integer>
-    requires std::is_integral_v<Integer>
-  Part(Integer value) : kind_(std::is_signed_v<Integer> ? Kind::signed_integer : Kind::unsigned_integer) {
+  requires std::is_integral_v<Integer> Part(Integer value)
+      : kind_(std::is_signed_v<Integer> ? Kind::signed_integer : Kind::unsigned_integer) {
     number_ = static_cast<uint64_t>(value);
   }
   Part(const char* text) : text_(text == nullptr ? "NULL" : text), kind_(Kind::text) {}

@@ -24,7 +24,8 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
 
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument) {
-  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name, ndim);
+  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
+                                      ndim);
   Geometry geometry;
   geometry.ndim = ndim;
   std::optional<int64_t> bytes = static_cast<int64_t>(element_bytes);
@@ -75,8 +76,8 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept {
   return true;
 }
 
-// Exact for layouts in which each axis steps over all smaller ones (all that slicing, transposing and padding can make);
-// other layouts count as overlapping.
+// Exact for layouts in which each axis steps over all smaller ones (all that slicing, transposing and padding can
+// make); other layouts count as overlapping.
 bool has_self_overlap(const Geometry& geometry) noexcept {
   if (geometry.is_empty()) return false;
   int32_t axes[KINA_MAX_NDIM];

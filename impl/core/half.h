@@ -6,8 +6,8 @@
 
 namespace kina {
 
-// A binary format with `kExponent` exponent bits and `kMantissa` mantissa bits. kFinite formats (e4m3fn) have no infinity and
-// one NaN, the pattern of all ones.
+// A binary format with `kExponent` exponent bits and `kMantissa` mantissa bits. kFinite formats (e4m3fn) have no
+// infinity and one NaN, the pattern of all ones.
 template <int kExponent, int kMantissa, bool kFinite>
 struct SmallFloat {
   static constexpr int kBits = 1 + kExponent + kMantissa;
@@ -37,7 +37,8 @@ struct SmallFloat {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t sign = bits >> 31 << (kBits - 1);
     const uint32_t magnitude = bits & 0x7FFFFFFFU;
-    if (magnitude > 0x7F800000U) return sign | kNan | (kFinite ? 0U : (magnitude >> (23 - kMantissa)) & ((1U << kMantissa) - 1));
+    if (magnitude > 0x7F800000U)
+      return sign | kNan | (kFinite ? 0U : (magnitude >> (23 - kMantissa)) & ((1U << kMantissa) - 1));
     if (magnitude == 0x7F800000U) return sign | (kFinite ? kNan : kExponentMask);
     const uint32_t rounded = round(magnitude);
     if (rounded > kLargest) return sign | (kFinite ? kNan : kExponentMask);

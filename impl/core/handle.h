@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
+#include "impl/core/copy_mark.h"
 #include "impl/core/counted.h"
 #include "impl/core/error.h"
-#include "impl/core/copy_mark.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
@@ -32,7 +32,8 @@ struct HandleParts {
   static uint64_t generation(uint64_t handle) noexcept { return handle >> kSlotBits & kGenerationMask; }
 };
 
-// A table of live objects of one kind. `find` takes no lock; a slot whose generations are used up is never given out again.
+// A table of live objects of one kind. `find` takes no lock; a slot whose generations are used up is never given out
+// again.
 template <class T>
 class HandleTable {
  public:

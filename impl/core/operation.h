@@ -39,9 +39,9 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
   launch(stream, {name, run, &row, &args, sizeof(Args), each_view});
 }
 
-// Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty `out`
-// and waits for earlier uses of the bytes; `run` does the work under a claim; `commit` publishes. Destroyed before commit, an output that existed before is
-// left failed, and a new one is gone.
+// Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
+// `out` and waits for earlier uses of the bytes; `run` does the work under a claim; `commit` publishes. Destroyed
+// before commit, an output that existed before is left failed, and a new one is gone.
 class Operation {
  public:
   // `shape` and `dtype` of the result, which lies on `device` and has compact strides when it is allocated here.
@@ -79,7 +79,7 @@ class Operation {
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
-  Turn turn_;  // of work on an asynchronous device
+  Turn turn_;                     // of work on an asynchronous device
   bool is_read_by_host_ = false;  // caller's host memory takes part in it: the call returns when it has run
   bool has_started_ = false;
   bool is_committed_ = false;

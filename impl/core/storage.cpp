@@ -30,8 +30,8 @@ Ref<Storage> Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& s
     void* data;
     ~Block() { resource.deallocate(data, bytes, kStorageAlignment, stream); }
   } block{*resource, stream, bytes, resource->allocate(bytes, kStorageAlignment, stream)};
-  Ref<Storage> storage = Ref<Storage>::adopt(new Storage(
-      resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
+  Ref<Storage> storage = Ref<Storage>::adopt(
+      new Storage(resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
   storage->resource_ = std::move(resource);
   block.data = nullptr;
   return storage;
@@ -39,8 +39,7 @@ Ref<Storage> Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& s
 
 Ref<Storage> Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
                               Stream& stream) {
-  Ref<Storage> storage =
-      Ref<Storage>::adopt(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
+  Ref<Storage> storage = Ref<Storage>::adopt(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
   storage->owner_ = owner;
   return storage;
 }
@@ -57,8 +56,8 @@ bool Storage::try_hold() noexcept {
   return false;
 }
 
-// What takes the bytes back looks at them after every use: in stream order, or when the host sees that all has run. False
-// where that cannot be had.
+// What takes the bytes back looks at them after every use: in stream order, or when the host sees that all has run.
+// False where that cannot be had.
 bool Storage::settle_uses() noexcept {
   if (uses.is_idle()) [[likely]]
     return true;

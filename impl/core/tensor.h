@@ -5,13 +5,14 @@
 
 namespace kina {
 
-// What a live handle means. Callers see a copy of it; nothing that they change is acted on. Four arrays of `ndim` entries stand
-// behind the object: extents and strides as the library knows them, then the two that dl.shape and dl.strides point to.
+// What a live handle means. Callers see a copy of it; nothing that they change is acted on. Four arrays of `ndim`
+// entries stand behind the object: extents and strides as the library knows them, then the two that dl.shape and
+// dl.strides point to.
 struct TensorRecord {
   uint64_t handle = 0;
   Ref<Storage> storage;
-  Device* device = nullptr;  // where work on it runs; not the storage's device for PEER tensors
-  uint64_t stream = 0;       // handle of the stream it was created on
+  Device* device = nullptr;   // where work on it runs; not the storage's device for PEER tensors
+  uint64_t stream = 0;        // handle of the stream it was created on
   std::byte* data = nullptr;  // element 0
   uint32_t flags = 0;
   KinaDtype dtype = 0;

@@ -22,7 +22,8 @@ void end_thread(void* block) {
 
 constexpr pthread_key_t kMarks = 1024;
 
-// The key's number is unique in the process for as long as the key exists, and it is never deleted: no two copies share it.
+// The key's number is unique in the process for as long as the key exists, and it is never deleted: no two copies share
+// it.
 struct Key {
   pthread_key_t value = kMarks;
   Key() {

@@ -18,7 +18,7 @@ struct ThreadBlock {
   ErrorRecord record;
   ScopeStack scopes;
   bool is_logging = false;  // inside the log callback
-  Ref<Claim> reported;  // keeps the strings of the last runtime_failure_get
+  Ref<Claim> reported;      // keeps the strings of the last runtime_failure_get
 };
 
 // The block of the calling thread, made at its first call; NULL while host memory is out.

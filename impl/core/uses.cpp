@@ -51,7 +51,8 @@ void Uses::note_peer(const Point& point) noexcept {
 }
 
 void Turn::add(Storage& storage, Access access, bool is_peer) {
-  const auto known = std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.storage == &storage; });
+  const auto known =
+      std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.storage == &storage; });
   if (known == parts_.end()) {
     parts_.push_back({&storage, access, is_peer});
   } else if (access == Access::write) {
@@ -60,7 +61,8 @@ void Turn::add(Storage& storage, Access access, bool is_peer) {
 }
 
 void Turn::begin(Stream& stream) {
-  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.storage->id() < b.storage->id(); });
+  std::sort(parts_.begin(), parts_.end(),
+            [](const Part& a, const Part& b) { return a.storage->id() < b.storage->id(); });
   for (const Part& part : parts_) {
     part.storage->uses.mutex.lock();
     ++taken_;

@@ -1,4 +1,5 @@
-// Who used the bytes of a storage last, on which streams; and the turn of one operation on the storages that it touches.
+// Who used the bytes of a storage last, on which streams; and the turn of one operation on the storages that it
+// touches.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,8 @@ namespace kina {
 
 class Storage;
 
-// The last writer, the readers since, and uses that only the release of the bytes must follow. Idle until an asynchronous
-// device touches the bytes: work of the host is over when its call returns.
+// The last writer, the readers since, and uses that only the release of the bytes must follow. Idle until an
+// asynchronous device touches the bytes: work of the host is over when its call returns.
 class Uses {
  public:
   bool is_idle() const noexcept { return !is_used_.load(std::memory_order_acquire); }

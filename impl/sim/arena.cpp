@@ -25,7 +25,9 @@ constexpr uint64_t round_up(uint64_t value, uint64_t step) { return (value + ste
 
 // Two ranges of one size: the outer one only names bytes, so that touching it from outside faults.
 Arena::Arena(uint64_t bytes)
-    : bytes_(round_up(bytes == 0 ? 1 : bytes, uint64_t{1} << 16)), outer_(map(bytes_, PROT_NONE)), inner_(map(bytes_, PROT_READ | PROT_WRITE)) {
+    : bytes_(round_up(bytes == 0 ? 1 : bytes, uint64_t{1} << 16)),
+      outer_(map(bytes_, PROT_NONE)),
+      inner_(map(bytes_, PROT_READ | PROT_WRITE)) {
   free_.emplace(0, bytes_);
 }
 

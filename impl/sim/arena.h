@@ -29,8 +29,8 @@ class Arena {
   void poison(uint64_t offset, uint64_t bytes) noexcept;
 
   uint64_t bytes_;
-  std::byte* outer_ = nullptr;  // what callers hold: no access
-  std::byte* inner_ = nullptr;  // what the device uses
+  std::byte* outer_ = nullptr;         // what callers hold: no access
+  std::byte* inner_ = nullptr;         // what the device uses
   std::map<uint64_t, uint64_t> free_;  // offset → bytes, merged
   uint64_t used_bytes_ = 0;
 };

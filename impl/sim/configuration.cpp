@@ -46,9 +46,9 @@ Configuration parse(const char* devices, const char* seed, const char* memory, c
 }
 
 const Configuration& configuration() {
-  static const Configuration& read =
-      *new Configuration(parse(std::getenv("KINA_SIM_DEVICES"), std::getenv("KINA_SIM_SEED"), std::getenv("KINA_SIM_MEMORY"),
-                               std::getenv("KINA_SIM_DENY"), std::getenv("KINA_SIM_FAULT")));
+  static const Configuration& read = *new Configuration(
+      parse(std::getenv("KINA_SIM_DEVICES"), std::getenv("KINA_SIM_SEED"), std::getenv("KINA_SIM_MEMORY"),
+            std::getenv("KINA_SIM_DENY"), std::getenv("KINA_SIM_FAULT")));
   return read;
 }
 

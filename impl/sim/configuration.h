@@ -17,7 +17,7 @@ struct Configuration {
   uint64_t seed = 0;                             // KINA_SIM_SEED
   uint64_t memory_bytes = uint64_t{256} << 20;   // KINA_SIM_MEMORY, for each device
   std::set<std::pair<int32_t, int32_t>> denied;  // KINA_SIM_DENY="0-1,1-0": the first cannot reach the second
-  std::map<Fault, uint64_t> faults;              // KINA_SIM_FAULT="launch:3,lost:10": the n-th such call fails, counted from 1
+  std::map<Fault, uint64_t> faults;  // KINA_SIM_FAULT="launch:3,lost:10": the n-th such call fails, counted from 1
 };
 
 // Read once. Words that the grammar does not have are ignored: a simulation is a tool for tests.

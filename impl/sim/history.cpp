@@ -13,10 +13,11 @@ const char* word(Access access) { return access == Access::read ? "reads" : "wri
 }  // namespace
 
 std::string describe(const MissingEdge& edge) {
-  return std::string(edge.after.name) + " on stream " + std::to_string(edge.after.stream) + " " + word(edge.after_access) +
-         " bytes that " + edge.before.name + " on stream " + std::to_string(edge.before.stream) + " " +
-         word(edge.before_access) + ", and nothing orders stream " + std::to_string(edge.after.stream) + " after position " +
-         std::to_string(edge.before.count) + " of stream " + std::to_string(edge.before.stream);
+  return std::string(edge.after.name) + " on stream " + std::to_string(edge.after.stream) + " " +
+         word(edge.after_access) + " bytes that " + edge.before.name + " on stream " +
+         std::to_string(edge.before.stream) + " " + word(edge.before_access) + ", and nothing orders stream " +
+         std::to_string(edge.after.stream) + " after position " + std::to_string(edge.before.count) + " of stream " +
+         std::to_string(edge.before.stream);
 }
 
 void History::split(uint64_t byte) {

@@ -100,7 +100,8 @@ void Scheduler::serve(int32_t device) {
   DeviceState& state = *devices_[static_cast<size_t>(device)];
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
-    if (demand_ == 0 && (random_() & 1) != 0) changed_.wait_for(lock, kPatience, [this] { return demand_ != 0 || is_stopping_; });
+    if (demand_ == 0 && (random_() & 1) != 0)
+      changed_.wait_for(lock, kPatience, [this] { return demand_ != 0 || is_stopping_; });
     if (is_stopping_) return;
     Queue* queue = choose(state);
     if (queue == nullptr) {
@@ -235,7 +236,8 @@ void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept 
   const std::lock_guard lock(mutex_);
   DeviceState& state = *devices_[static_cast<size_t>(device)];
   const auto first = reinterpret_cast<uint64_t>(data);
-  // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports it.
+  // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports
+  // it.
   if (const auto missing = state.history.forget(first, first + bytes, host_)) {
     violation_ = describe(*missing);
     return;

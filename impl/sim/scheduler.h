@@ -88,7 +88,9 @@ class Scheduler {
 
   bool is_lost(int32_t device) const noexcept;
   void require_alive(int32_t device) const;
-  uint64_t total_bytes(int32_t device) const noexcept { return devices_[static_cast<size_t>(device)]->arena.total_bytes(); }
+  uint64_t total_bytes(int32_t device) const noexcept {
+    return devices_[static_cast<size_t>(device)]->arena.total_bytes();
+  }
   uint64_t free_bytes(int32_t device) const;
   bool can_access(int32_t device, int32_t peer) const noexcept;
 
@@ -117,10 +119,10 @@ class Scheduler {
   std::vector<std::unique_ptr<Queue>> queues_;
   std::map<Fault, uint64_t> struck_;
   std::mt19937_64 random_;
-  Clock host_;              // what host threads have waited for
-  std::string violation_;   // found where nothing could be thrown
+  Clock host_;             // what host threads have waited for
+  std::string violation_;  // found where nothing could be thrown
   bool is_stopping_ = false;
-  uint64_t demand_ = 0;     // threads that wait
+  uint64_t demand_ = 0;  // threads that wait
 };
 
 }  // namespace kina::sim

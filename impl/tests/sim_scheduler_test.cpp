@@ -24,8 +24,10 @@ std::string interleaving(uint64_t seed) {
   Queue* right = scheduler.make_queue(0);
   std::string order;
   for (int i = 0; i < 3; ++i) {
-    scheduler.enqueue(*left, "left", [&] { order += 'L'; }, {}, Fault::launch);
-    scheduler.enqueue(*right, "right", [&] { order += 'R'; }, {}, Fault::launch);
+    scheduler.enqueue(
+        *left, "left", [&] { order += 'L'; }, {}, Fault::launch);
+    scheduler.enqueue(
+        *right, "right", [&] { order += 'R'; }, {}, Fault::launch);
   }
   scheduler.synchronize(scheduler.record(*left), 0);
   scheduler.synchronize(scheduler.record(*right), 0);
@@ -44,9 +46,11 @@ TEST(SimScheduler, KeepsTheOrderThatEventsAskFor) {
     Queue* first = scheduler.make_queue(0);
     Queue* second = scheduler.make_queue(0);
     std::string order;
-    scheduler.enqueue(*first, "first", [&] { order += '1'; }, {}, Fault::launch);
+    scheduler.enqueue(
+        *first, "first", [&] { order += '1'; }, {}, Fault::launch);
     scheduler.wait(*second, scheduler.record(*first));
-    scheduler.enqueue(*second, "second", [&] { order += '2'; }, {}, Fault::launch);
+    scheduler.enqueue(
+        *second, "second", [&] { order += '2'; }, {}, Fault::launch);
     scheduler.synchronize(scheduler.record(*second), 0);
     ASSERT_EQ(order, "12") << "seed " << seed;
   }
@@ -58,9 +62,11 @@ TEST(SimScheduler, NamesTheMissingEdge) {
   Queue* reader = scheduler.make_queue(0);
   auto* data = static_cast<std::byte*>(scheduler.allocate(0, 256, 256));
   const auto first = reinterpret_cast<uint64_t>(data);
-  scheduler.enqueue(*writer, "fill", [] {}, {{Hull{first, first + 256}, Access::write}}, Fault::launch);
+  scheduler.enqueue(
+      *writer, "fill", [] {}, {{Hull{first, first + 256}, Access::write}}, Fault::launch);
   try {
-    scheduler.enqueue(*reader, "copy", [] {}, {{Hull{first, first + 16}, Access::read}}, Fault::launch);
+    scheduler.enqueue(
+        *reader, "copy", [] {}, {{Hull{first, first + 16}, Access::read}}, Fault::launch);
     FAIL() << "an unordered read was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.status, KINA_ERROR_INTERNAL);
@@ -74,9 +80,13 @@ TEST(SimScheduler, StrikesTheCallThatTheFaultNames) {
   wanted.faults[Fault::launch] = 2;
   Scheduler scheduler(wanted);
   Queue* queue = scheduler.make_queue(0);
-  scheduler.enqueue(*queue, "a", [] {}, {}, Fault::launch);
-  EXPECT_THROW(scheduler.enqueue(*queue, "b", [] {}, {}, Fault::launch), Error);
-  EXPECT_NO_THROW(scheduler.enqueue(*queue, "c", [] {}, {}, Fault::launch));
+  scheduler.enqueue(
+      *queue, "a", [] {}, {}, Fault::launch);
+  EXPECT_THROW(scheduler.enqueue(
+                   *queue, "b", [] {}, {}, Fault::launch),
+               Error);
+  EXPECT_NO_THROW(scheduler.enqueue(
+      *queue, "c", [] {}, {}, Fault::launch));
 }
 
 TEST(SimScheduler, LosesTheDeviceAndNothingElse) {
@@ -86,10 +96,13 @@ TEST(SimScheduler, LosesTheDeviceAndNothingElse) {
   Scheduler scheduler(wanted);
   Queue* lost = scheduler.make_queue(0);
   Queue* alive = scheduler.make_queue(1);
-  EXPECT_THROW(scheduler.enqueue(*lost, "a", [] {}, {}, Fault::launch), Error);
+  EXPECT_THROW(scheduler.enqueue(
+                   *lost, "a", [] {}, {}, Fault::launch),
+               Error);
   EXPECT_TRUE(scheduler.is_lost(0));
   EXPECT_FALSE(scheduler.is_lost(1));
-  EXPECT_NO_THROW(scheduler.enqueue(*alive, "b", [] {}, {}, Fault::launch));
+  EXPECT_NO_THROW(scheduler.enqueue(
+      *alive, "b", [] {}, {}, Fault::launch));
   EXPECT_THROW(scheduler.record(*lost), Error);
 }
 
