@@ -10,6 +10,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis import core
 from hypothesis.internal.conjecture import engine
 
 from .clauses import complaints
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     hypothesis.settings.load_profile(f"kina-{config.getoption('--tier')}")
     engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
+    core.global_force_seed = config.getoption("--kina-seed")
 
 
 def session() -> Executor:
@@ -73,9 +75,6 @@ def marks_of(item: pytest.Item) -> list[tuple[str, str]]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--kina-seed") is not None:
-        for item in items:
-            _seed(item, config.getoption("--kina-seed"))
     wrong = [f"{item.nodeid} {text}" for item in items for text in complaints(marks_of(item), contract())]
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
@@ -83,18 +82,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _opened(config)
 
 
-def _seed(item: pytest.Item, seed: int) -> None:
-    function: Any = getattr(item, "obj", None)
-    function = getattr(function, "__func__", function)
-    if hasattr(function, "hypothesis"):
-        function._hypothesis_internal_use_seed = seed
+def missing_features(item: pytest.Item) -> list[str]:
+    """What stands between the test and this library: features that it needs, or those whose lack it needs."""
+    offers = session().offers
+    needs = [str(mark.args[0]) for mark in item.iter_markers("needs")]
+    lacks = [str(mark.args[0]) for mark in item.iter_markers("lacks")]
+    return [f"needs {f}" for f in needs if not offers(f)] + [f"needs a build without {f}" for f in lacks if offers(f)]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Leaves out the tests of features that the library does not offer; `test_absence.py` asks for their absence."""
-    offered = all(_session["rt"].offers(str(mark.args[0])) for mark in item.iter_markers("needs"))
-    if offered:
+    if not missing_features(item):
         return None
     item.session._setupstate.teardown_exact(nextitem)  # as a test that runs does for what follows
     return True

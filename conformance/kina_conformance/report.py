@@ -142,7 +142,9 @@ def _failures(report: dict[str, Any]) -> str:
 def _clauses(report: dict[str, Any]) -> str:
     rows = []
     for clause in report["clauses"]:
-        tests = escape(", ".join(t.split("::", 1)[-1] for t in clause["tests"])) or escape(clause["reason"])
+        names = list(dict.fromkeys(t.split("::", 1)[-1].split("[")[0] for t in clause["tests"]))
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        tests = escape(", ".join(names[:5]) + more or clause["reason"])
         rows.append(
             f'<tr id="{clause["id"]}"><td><i style="background:{COLOURS[clause["state"]]}"></i></td>'
             f"<td>{clause['id']}</td><td>{clause['level']}</td><td>{escape(clause['text'])}</td><td>{tests}</td></tr>"

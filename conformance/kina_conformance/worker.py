@@ -83,22 +83,6 @@ class Collector:
             )
 
 
-def missing_features(item: pytest.Item) -> list[str]:
-    """What stands between the test and this library: features that it needs, or those whose lack it needs."""
-    offers = plugin.session().offers
-    needs = [str(mark.args[0]) for mark in item.iter_markers("needs")]
-    lacks = [str(mark.args[0]) for mark in item.iter_markers("lacks")]
-    return [f"needs {f}" for f in needs if not offers(f)] + [f"needs a build without {f}" for f in lacks if offers(f)]
-
-
-class Absence:
-    """Does not run tests of absent features: `test_absence.py` asks what their functions answer."""
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        return True if missing_features(item) else None
-
-
 class Reporter:
     """Keeps the wanted tests, and sends each outcome with what was learnt during it."""
 
@@ -126,7 +110,7 @@ class Reporter:
         self._silent(printed)
         if child_processes() - children and self.failure is None:
             self.failure = {"message": "a process was left behind", "clause": "KINA-STATUS-31"}
-        absent = missing_features(item)
+        absent = plugin.missing_features(item)
         if absent:
             self._send(item, "absent", message=", ".join(absent))
         else:
@@ -213,7 +197,7 @@ def run_batch(batch: Batch, settings: Settings, journal: Path, output: Path, fd:
     reporter = Reporter(fd, set(batch.remaining()), settings.profile)
     command = [*arguments(settings, journal), str(suite_path() / batch.file)]
     try:
-        code = pytest.main(command, plugins=[reporter, Absence()])
+        code = pytest.main(command, plugins=[reporter])
     except BaseException as error:
         emit(fd, event="broken", message="".join(traceback.format_exception(error))[-2000:])
         os._exit(70)
