@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NODE, SONAME, TLS_BYTES = "KINA_1.0", "libkina.so.1", 256
 NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SANITIZERS = {"libasan.so.8", "libubsan.so.1", "libtsan.so.2", "libasan.so.6", "libtsan.so.0"}
-SANITIZER_SYMBOLS = re.compile(r"__(asan|ubsan|tsan|sanitizer|interceptor)_")
+# What a sanitizer's runtime brings: its own functions, and the operators new and delete.
+SANITIZER_SYMBOLS = re.compile(r"__(asan|ubsan|tsan|sanitizer|interceptor)_|_Z(n[wa]|d[la])")
 START_FILES = {  # what the compiler's own start files refer to
     "__cxa_finalize",
     "__gmon_start__",
