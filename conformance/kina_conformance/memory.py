@@ -48,6 +48,7 @@ class Tensor:
         self.buffer = buffer
         self.keep = list(keep)
         self.watched = True  # False: its bytes are others', so that changes there prove nothing
+        self.rank: int | None = None  # of a copy: what its arrays hold, whatever the struct is made to say
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +149,9 @@ class Tensor:
     def copy(self) -> Tensor:
         """A second struct that names the same tensor."""
         struct = self.rt.ffi.new("KinaTensor *", self.struct[0])
-        return Tensor(self.rt, struct, self.buffer, [self])
+        made = Tensor(self.rt, struct, self.buffer, [self])
+        made.rank = int(struct.dl.ndim)
+        return made
 
     def __repr__(self) -> str:
         try:
@@ -156,6 +159,7 @@ class Tensor:
                 return "empty"
             dl = self.struct.dl
             readable = 0 <= dl.ndim <= 32 and (dl.ndim == 0 or dl.shape != self.rt.ffi.NULL)
+            readable = readable and self.rank in (None, dl.ndim)
             if self.struct.magic != self.rt.lib.KINA_TENSOR_MAGIC or not readable:
                 return f"KinaTensor(magic={self.struct.magic:#x}, handle={self.handle:#x})"
             text = f"{self.dtype}{list(self.shape)}"
