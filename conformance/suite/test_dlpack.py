@@ -827,6 +827,25 @@ def test_a_deleter_may_call_the_library(rt: Executor, legacy: bool) -> None:
 
 
 @both
+@clause("KINA-STATUS-4", "f37fb44f")
+def test_failures_of_a_deleter_leave_no_trace(rt: Executor, legacy: bool) -> None:
+    producer = Producer(rt, legacy)
+    tensor = imported(rt, producer)
+
+    def fail() -> None:
+        rt.call("runtime_free", tensor=None).status()
+
+    producer.on_delete = fail
+    rt.call("runtime_stream_query", stream=None).status()
+    record = rt.record()
+
+    free(rt, tensor)
+
+    assert producer.deleted == 1
+    assert rt.record() == record
+
+
+@both
 @case("P50", "P51")
 @clause("KINA-DLPACK-30", "9904cc68")
 def test_deleters_that_need_a_lock_of_their_callers_do_not_deadlock(rt: Executor, legacy: bool) -> None:

@@ -5,6 +5,7 @@
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/callback.h"
 
 using namespace kina;
 
@@ -85,6 +86,7 @@ ForeignOwner owner_of(Managed* managed) {
   if (managed->deleter == nullptr) return {};
   [[maybe_unused]] static const bool is_prepared = prepare_unwinder();
   return {[](void* context) {
+            const CallbackGuard guard;
             auto* owned = static_cast<Managed*>(context);
             owned->deleter(owned);
           },
