@@ -105,7 +105,9 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
 PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) const noexcept {
   if (needed == 0) return {Step::Kind::refuse};
   const bool is_fixed_size = plan_.growth == KINA_GROWTH_NONE;
-  if (initial_bytes_ != 0 && (is_fixed_size || !is_last_try)) return {Step::Kind::grow, initial_bytes_};
+  // A span that another thread got while the initial one was being refused may have left no room for it.
+  const bool has_room = initial_bytes_ <= room();
+  if (initial_bytes_ != 0 && has_room && (is_fixed_size || !is_last_try)) return {Step::Kind::grow, initial_bytes_};
   const uint64_t wanted = is_fixed_size ? 0 : std::min(is_last_try ? needed : preferred_bytes(needed), room());
   if (wanted >= needed) return {Step::Kind::grow, wanted};
   if (may_wait()) return {Step::Kind::wait};
