@@ -69,6 +69,7 @@ void log_message(KinaLogLevel level, const char* text) noexcept {
     block->is_logging = false;
   }
   lock.lock();
+  if (to.inside[room] == 0) return;  // the callback forked: this is the child, which counts afresh
   if (--to.inside[room] == 0) to.left.notify_all();
 }
 
