@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -85,14 +86,16 @@ void Scheduler::start_worker(int32_t device) {
 }
 
 Queue* Scheduler::choose(DeviceState& state) {
-  std::vector<Queue*> ready;
-  for (Queue* queue : state.queues) {
-    if (queue->is_running || queue->items.empty()) continue;
+  const auto is_ready = [](const Queue* queue) {
+    if (queue->is_running || queue->items.empty()) return false;
     const Item& head = queue->items.front();
-    if (!head.await || head.await->is_done.load()) ready.push_back(queue);
-  }
-  if (ready.empty()) return nullptr;
-  return ready[std::uniform_int_distribution<size_t>(0, ready.size() - 1)(random_)];
+    return !head.await || head.await->is_done.load();
+  };
+  const auto ready = std::count_if(state.queues.begin(), state.queues.end(), is_ready);
+  if (ready == 0) return nullptr;
+  auto skipped = std::uniform_int_distribution<ptrdiff_t>(0, ready - 1)(random_);
+  return *std::find_if(state.queues.begin(), state.queues.end(),
+                       [&](const Queue* queue) { return is_ready(queue) && skipped-- == 0; });
 }
 
 // One worker of a device: takes any queue whose head may run. While nobody waits for results it often holds them back.
