@@ -45,7 +45,7 @@ class HandleTable {
     const std::lock_guard lock(mutex_);
     const uint64_t slot = take_slot();
     Slot& entry = at(slot);
-    entry.object = object;
+    entry.object.store(object, std::memory_order_relaxed);
     const uint64_t handle = HandleParts::pack(kind_, mark, entry.next_generation++, slot);
     entry.handle.store(handle, std::memory_order_release);
     ++live_;
@@ -59,7 +59,7 @@ class HandleTable {
     if (chunk == nullptr || handle == 0) return nullptr;
     const Slot& entry = chunk[slot % kChunk];
     if (entry.handle.load(std::memory_order_acquire) != handle) return nullptr;
-    return entry.object;
+    return entry.object.load(std::memory_order_relaxed);
   }
 
   // A reference to the live object that `handle` names, safe against a concurrent removal; empty when there is none.
@@ -76,7 +76,7 @@ class HandleTable {
     Slot& entry = at(slot);
     if (entry.handle.load(std::memory_order_relaxed) != handle) return false;
     entry.handle.store(0, std::memory_order_release);
-    entry.object = nullptr;
+    entry.object.store(nullptr, std::memory_order_relaxed);
     --live_;
     if (entry.next_generation <= HandleParts::kGenerationMask) {
       entry.next_free = first_free_;
@@ -95,7 +95,7 @@ class HandleTable {
  private:
   struct Slot {
     std::atomic<uint64_t> handle{0};
-    T* object = nullptr;
+    std::atomic<T*> object{nullptr};  // read while another thread ends the name
     uint64_t next_free = kNone;
     uint64_t next_generation = 0;
   };
