@@ -144,11 +144,7 @@ void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place
 }
 
 void Output::refuse_overlap(const Operand& input, InPlace in_place) const {
-  if (is_empty_) {
-    require<Message::out_is_input>(tensor_ != &input.tensor(), "KINA-TENSOR-34", argument_, argument_.name);
-    return;
-  }
-  if (view().geometry.is_empty() || &device() != &input.device()) return;
+  if (is_empty_ || view().geometry.is_empty() || &device() != &input.device()) return;
   const Hull mine = hull_of(view());
   const Hull theirs = hull_of(input.view());
   if (mine.first >= theirs.last || theirs.first >= mine.last) return;

@@ -80,8 +80,7 @@ class Output : public Operand {
 
   // A non-empty `out` has this shape, dtype and device, and may be written.
   void demand(const Geometry& shape, KinaDtype dtype, const Device& device) const;
-  // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed. An empty `out` is
-  // not the struct of `input`.
+  // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed.
   void refuse_overlap(const Operand& input, InPlace in_place) const;
 
  private:
