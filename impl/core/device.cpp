@@ -37,9 +37,8 @@ Device::Device(Backend& backend, int32_t id)
 
 Ref<Stream> Device::phase(int32_t n) {
   const std::lock_guard lock(mutex);
-  Ref<Stream>& stream = phases_[n];
-  if (!stream) stream = make_stream(*this, StreamOrigin::phase);
-  return stream;
+  if (const auto found = phases_.find(n); found != phases_.end()) return found->second;
+  return phases_.emplace(n, make_stream(*this, StreamOrigin::phase)).first->second;
 }
 
 Ref<Stream> Device::checkout() {
