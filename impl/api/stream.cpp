@@ -57,7 +57,7 @@ KinaStatus runtime_stream_checkin(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument ended(stream, {1, "stream"});
     dereference(ended);
-    ended->device().checkin(*ended, {1, "stream"});
+    ended->device().checkin(*ended, value_of(stream), {1, "stream"});
   });
 }
 

@@ -56,15 +56,18 @@ Ref<Stream> Device::checkout() {
   return pooled_.back();
 }
 
-void Device::checkin(Stream& stream, Argument argument) {
+void Device::checkin(Stream& stream, uint64_t handle, Argument argument) {
   require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument,
                                            argument.name);
+  const std::lock_guard lock(mutex);
+  // Another thread may have checked it in meanwhile, and a third one may have it out again under a new name.
+  require<Message::stale_handle>(stream.handle == handle, "KINA-STATUS-26", argument, argument.name,
+                                 word_of(Kind::stream));
   const Stream::Ending ending = stream.end();
   require<Message::stream_in_use>(ending != Stream::Ending::is_bound, "KINA-STREAM-6", argument, argument.name);
   require<Message::stale_handle>(ending == Stream::Ending::ended, "KINA-STATUS-26", argument, argument.name,
                                  word_of(Kind::stream));
-  streams().remove(stream.handle);
-  const std::lock_guard lock(mutex);
+  streams().remove(handle);
   idle_.push_back(&stream);
 }
 

@@ -28,7 +28,7 @@ class Device {
   // A stream for one caller, until it is checked in.
   Ref<Stream> checkout();
   // Ends the name of a checked-out stream; the stream itself is given out again under another one.
-  void checkin(Stream& stream, Argument argument);
+  void checkin(Stream& stream, uint64_t handle, Argument argument);
   // All streams that the device has, those that are checked in included: work may still be on them.
   std::vector<Ref<Stream>> all_streams() const;
 
