@@ -90,14 +90,17 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
   make_compact(view.geometry);
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
   Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, stream);
+  Hold hold{storage.get()};
   view.data = storage->data();
-  if (bytes == 0) return storage;
-  Turn turn;
-  turn.add(*tensor.storage(), Access::read, tensor.is_peer());
-  turn.add(*storage, Access::write, false);
-  turn.begin(stream);
-  launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
-  turn.end(now(stream));
+  if (bytes != 0) {
+    Turn turn;
+    turn.add(*tensor.storage(), Access::read, tensor.is_peer());
+    turn.add(*storage, Access::write, false);
+    turn.begin(stream);
+    launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+    turn.end(now(stream));
+  }
+  hold.storage = nullptr;
   return storage;
 }
 
@@ -117,7 +120,9 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
     storage = copied(tensor, view, terms);
   } else {
     require<Message::stale_tensor>(storage->try_hold(), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
+    Hold hold{storage.get()};
     if (terms.stream) follow_writer(*storage, *terms.stream);
+    hold.storage = nullptr;
   }
   pending.made->fill(std::move(storage), tensor, view, terms);
   require<Message::stale_tensor>(end_tensor(tensor.tensor().handle), "KINA-TENSOR-4", tensor.argument(),

@@ -96,6 +96,14 @@ class Storage final : public Counted {
   FailureMap failures_;
 };
 
+// One hold of `storage`, which goes back unless somebody has taken it over by then: storage is NULL.
+struct Hold {
+  Storage* storage;
+  ~Hold() {
+    if (storage != nullptr) storage->drop();
+  }
+};
+
 // The storage of the caller's memory at `data`, one for all views and aliases of it, with a hold for one more of them.
 Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream);
 

@@ -39,13 +39,7 @@ View TensorRecord::view() const noexcept {
 
 NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
     : record_(nullptr) {
-  // The hold that comes with `storage` goes back when the record cannot be made.
-  struct Hold {
-    Storage* storage;
-    ~Hold() {
-      if (storage != nullptr) storage->drop();
-    }
-  } hold{storage.get()};
+  Hold hold{storage.get()};
   record_ = make_record(view.geometry.ndim);
   record_->device = &device;
   record_->stream = stream;
