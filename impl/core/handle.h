@@ -90,8 +90,6 @@ class HandleTable {
     return live_;
   }
 
-  Mutex& mutex() const noexcept { return mutex_; }
-
  private:
   struct Slot {
     std::atomic<uint64_t> handle{0};

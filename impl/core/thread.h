@@ -11,7 +11,6 @@ struct ErrorRecord {
   KinaStatus status = KINA_SUCCESS;
   const char* function = nullptr;
   Error error;
-  char argument_name[64] = {};
 };
 
 struct ThreadBlock {

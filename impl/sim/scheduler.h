@@ -52,7 +52,6 @@ struct Queue {
   Clock clock;            // what the next piece of work is ordered after
   bool is_running = false;
   bool is_capturing = false;
-  bool is_capture_broken = false;
   Graph capture;
 };
 
