@@ -43,7 +43,7 @@ Operation::Operation(const char* function, Output& out, Inputs inputs, const Geo
   } else {
     out_view_ = out.view();
   }
-  take_turn(inputs);
+  prepare_turn(inputs);
 }
 
 void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device) {
@@ -56,9 +56,9 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
   made_.emplace(std::move(storage), device, place.handle, KINA_FLAG_OWNED, out_view_);
 }
 
-// On the host: devices that still use the bytes are waited for. On a device: its stream waits, and the turn lasts until
-// the work is noted.
-void Operation::take_turn(Inputs inputs) {
+// On the host: devices that still use the bytes are waited for. On a device: its stream waits when the turn begins, which
+// lasts until the work is noted.
+void Operation::prepare_turn(Inputs inputs) {
   Storage* written = made_ ? made_->record().storage.get() : out_.is_empty() ? nullptr : out_.storage();
   if (!stream_->device().backend().is_asynchronous()) {
     for (const Operand* input : inputs)
@@ -72,11 +72,11 @@ void Operation::take_turn(Inputs inputs) {
   }
   if (written != nullptr) turn_.add(*written, Access::write, !made_ && out_.is_peer());
   is_read_by_host_ |= !(made_ ? *made_->record().device : out_.device()).backend().is_asynchronous();
-  turn_.begin(*stream_);
 }
 
 void Operation::end_turn() noexcept {
-  if (stream_ && stream_->device().backend().is_asynchronous()) turn_.end(now(*stream_));
+  if (has_started_ && stream_->device().backend().is_asynchronous()) turn_.end(now(*stream_));
+  turn_.leave();
 }
 
 // An operation with a failed input does not run; an `out` that exists carries the same root from here on.
@@ -92,18 +92,15 @@ void Operation::refuse_failed_inputs(Inputs inputs) {
 }
 
 void Operation::commit() {
+  if (!made_ && out_.storage() != nullptr) out_.storage()->repair(out_view_);  // in the turn: a later failure stays
   end_turn();
   if (is_read_by_host_) wait_for(now(*stream_));
-  if (made_) {
-    made_->publish(out_.struct_());
-  } else if (out_.storage() != nullptr) {
-    out_.storage()->repair(out_view_);
-  }
+  if (made_) made_->publish(out_.struct_());
   is_committed_ = true;
 }
 
 Operation::~Operation() {
-  if (!is_committed_ && has_started_) end_turn();
+  if (!is_committed_) end_turn();
   if (is_committed_ || !has_started_ || made_ || out_.storage() == nullptr) return;
   try {
     const Ref<Failure> root =

@@ -40,8 +40,8 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
 }
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
-// `out` and waits for earlier uses of the bytes; `run` does the work under a claim; `commit` publishes. Destroyed
-// before commit, an output that existed before is left failed, and a new one is gone.
+// `out` and waits on the host for earlier uses of the bytes; `run` does the work, on a device inside its turn; `commit`
+// publishes. Destroyed before commit, an output that existed before is left failed, and a new one is gone.
 class Operation {
  public:
   // `shape` and `dtype` of the result, which lies on `device` and has compact strides when it is allocated here.
@@ -61,9 +61,14 @@ class Operation {
   // Runs the row and remembers that bytes of `out` may have changed.
   template <class Args>
   void run(Row<Args> row, const Args& args) {
+    if (!has_started_) turn_.begin(*stream_);
     has_started_ = true;
     launch(function_, *stream_, row, args);
   }
+
+  // Notes what has run and lets others use the bytes. Memory is asked for before the first `run` and goes back after
+  // this, because resources may be callbacks, which are called under no lock [KINA-STATUS-38].
+  void end_turn() noexcept;
 
   // The bytes are written: failures on them are repaired, and an empty `out` receives its tensor.
   void commit();
@@ -71,8 +76,7 @@ class Operation {
  private:
   void refuse_failed_inputs(Inputs inputs);
   void make_out(const Geometry& shape, KinaDtype dtype, Device& device);
-  void take_turn(Inputs inputs);
-  void end_turn() noexcept;
+  void prepare_turn(Inputs inputs);
 
   const char* function_;
   Output& out_;
@@ -88,14 +92,18 @@ class Operation {
 // Temporary memory of one operation, from the current resource; back there at the end, after the work that uses it.
 class Workspace {
  public:
-  Workspace(const Operation& operation, Device& device, uint64_t bytes)
-      : resource_(current_resource(device)),
+  Workspace(Operation& operation, Device& device, uint64_t bytes)
+      : operation_(operation),
+        resource_(current_resource(device)),
         stream_(operation.stream()),
         bytes_(bytes),
         data_(resource_->allocate(bytes, kStorageAlignment, stream_)) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
-  ~Workspace() { resource_->deallocate(data_, bytes_, kStorageAlignment, stream_); }
+  ~Workspace() {
+    operation_.end_turn();
+    resource_->deallocate(data_, bytes_, kStorageAlignment, stream_);
+  }
   // One axis of bytes.
   View view() const noexcept {
     View bytes{static_cast<std::byte*>(data_), KINA_DTYPE_U8, {}};
@@ -106,6 +114,7 @@ class Workspace {
   }
 
  private:
+  Operation& operation_;
   Ref<Resource> resource_;
   Stream& stream_;
   uint64_t bytes_;

@@ -82,8 +82,10 @@ void Turn::end(const Point& point) noexcept {
   }
 }
 
-Turn::~Turn() {
+void Turn::leave() noexcept {
   for (size_t i = 0; i < taken_; ++i) parts_[i].storage->uses.mutex.unlock();
+  taken_ = 0;
+  parts_.clear();
 }
 
 void wait_for_uses(Storage& storage, Access access) {

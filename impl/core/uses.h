@@ -55,13 +55,15 @@ class Turn {
   Turn() = default;
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  ~Turn();
+  ~Turn() { leave(); }
 
   void add(Storage& storage, Access access, bool is_peer);
   // Takes the storages, makes `stream` wait for their earlier uses. Work enqueued now comes after them.
   void begin(Stream& stream);
   // The work of the turn ends at `point`.
   void end(const Point& point) noexcept;
+  // Lets others use the storages.
+  void leave() noexcept;
 
  private:
   struct Part {
