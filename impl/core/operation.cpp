@@ -68,7 +68,8 @@ void Operation::prepare_turn(Inputs inputs) {
   }
   for (const Operand* input : inputs) {
     if (input->storage() != nullptr) turn_.add(*input->storage(), Access::read, input->is_peer());
-    is_read_by_host_ |= input->is_borrowed() && !input->device().backend().is_asynchronous();
+    const bool is_scalar = input->geometry().ndim == 0;  // read during the call, whoever owns it [KINA-ELEMENTWISE-28]
+    is_read_by_host_ |= (input->is_borrowed() || is_scalar) && !input->device().backend().is_asynchronous();
   }
   if (written != nullptr) turn_.add(*written, Access::write, !made_ && out_.is_peer());
   is_read_by_host_ |= !(made_ ? *made_->record().device : out_.device()).backend().is_asynchronous();
