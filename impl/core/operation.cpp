@@ -56,8 +56,8 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
   made_.emplace(std::move(storage), device, place.handle, KINA_FLAG_OWNED, out_view_);
 }
 
-// On the host: devices that still use the bytes are waited for. On a device: its stream waits when the turn begins, which
-// lasts until the work is noted.
+// On the host: devices that still use the bytes are waited for. On a device: its stream waits when the turn begins,
+// which lasts until the work is noted.
 void Operation::prepare_turn(Inputs inputs) {
   Storage* written = made_ ? made_->record().storage.get() : out_.is_empty() ? nullptr : out_.storage();
   if (!stream_->device().backend().is_asynchronous()) {

@@ -43,7 +43,8 @@ Allocation CustomResource::obtain(const Request& request, Stream& stream) noexce
   return {nullptr, KINA_ERROR_DEVICE};
 }
 
-// Callbacks that know nothing of streams take the block back at once, so what was enqueued on the stream has to be over.
+// Callbacks that know nothing of streams take the block back at once, so what was enqueued on the stream has to be
+// over.
 bool CustomResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
   if (!supports_streams() && !settle(stream)) return false;
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
