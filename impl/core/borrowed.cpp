@@ -48,7 +48,7 @@ Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& s
   Ref<Storage> storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
   entry->storage = storage.get();
   known.entries[entry->key] = entry.get();
-  entry.release();
+  (void)entry.release();  // `forget` ends it
   return storage;
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "impl/core/lasting.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
@@ -23,8 +24,8 @@ struct LiveFailures {
 };
 
 LiveFailures& live_failures() noexcept {
-  static auto& live = *new LiveFailures;
-  return live;
+  static Lasting<LiveFailures> live;
+  return *live;
 }
 
 uint64_t next_failure() noexcept {

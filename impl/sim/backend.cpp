@@ -111,6 +111,7 @@ class SimulatedBackend final : public Backend {
   void describe(KinaDeviceInfo& info, int32_t device_id) const override {
     static const std::vector<std::string>& names = *new std::vector<std::string>([] {
       std::vector<std::string> made;
+      made.reserve(static_cast<size_t>(configuration().devices));
       for (int32_t id = 0; id < configuration().devices; ++id) made.push_back("simulated device " + std::to_string(id));
       return made;
     }());

@@ -70,6 +70,7 @@ TEST(Handles, OfSeveralEndersExactlyOneWins) {
     const uint64_t handle = table.insert(&object);
     std::atomic<int> winners{0};
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) threads.emplace_back([&] { winners += table.remove(handle); });
     for (std::thread& thread : threads) thread.join();
     ASSERT_EQ(winners, 1);

@@ -199,6 +199,7 @@ TEST(Vendor, TakesCallsOfManyThreads) {
   multiply<float>(expected.view(), a.view(), b.view());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  threads.reserve(80);
   for (int i = 0; i < 80; ++i)
     threads.emplace_back([&] {
       Values<float> out(1, size, size, size, 1);
@@ -217,6 +218,7 @@ TEST(Vendor, WorksInAChildForkedWhileProductsRun) {
   Values<float> a(1, size, size, size, 1), b(1, size, size, size, 1);
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
       Values<float> out(1, size, size, size, 1);
