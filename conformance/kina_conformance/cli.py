@@ -151,7 +151,7 @@ def _run(options: argparse.Namespace) -> int:
         told |= {"jobs": options.jobs, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         reports.write(reports.build(agreed, library, run, verdict, told), options.report)
         screen.line(f"report     {options.report / 'report.html'}")
-    for line in closing(agreed, verdict, run, summary(agreed, verdict, run)):
+    for line in closing(agreed, verdict, run, summary(agreed, verdict, run), complete=not weak):
         screen.line(line)
     return verdict.code
 

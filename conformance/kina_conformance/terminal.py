@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import time
 from typing import Any, TextIO
 
 from .contract import Contract
@@ -12,6 +13,7 @@ from .runner import Outcome, Run
 from .verdict import STATES, Verdict
 
 WIDTH = 24
+REDRAW_SECONDS = 0.1
 _COLOURS = {"fail": "31", "pass": "32", "absent": "90", "unreached": "33", "untested": "90"}
 
 
@@ -25,6 +27,7 @@ class Screen:
         self.done: dict[str, int] = {}
         self.failed: dict[str, int] = {}
         self.drawn = 0
+        self.drawn_at = 0.0
 
     def head(self, version: str, spec: str, seed: int, library: Library) -> None:
         features = " ".join(library.features) or "none"
@@ -51,7 +54,7 @@ class Screen:
         if outcome.bad or outcome.outcome == "lost":
             self.failed[outcome.chapter] += 1
             self.line(failure_text(outcome))
-        elif self.moving:
+        elif self.moving and time.monotonic() - self.drawn_at > REDRAW_SECONDS:
             self._erase()
             self._draw()
         if not self.moving and self.done[outcome.chapter] == self.totals[outcome.chapter]:
@@ -59,6 +62,8 @@ class Screen:
 
     def finish(self) -> None:
         """The bars stay as they are."""
+        self._erase()
+        self._draw()
         self.drawn = 0
         self.totals = {}
 
@@ -78,6 +83,7 @@ class Screen:
             for chapter in self.totals:
                 print(self._bar(chapter), file=self.stream)
             self.drawn = len(self.totals)
+            self.drawn_at = time.monotonic()
             self.stream.flush()
 
 
@@ -91,8 +97,8 @@ def failure_text(outcome: Outcome) -> str:
     return "\n      ".join(line for line in lines if line.strip())
 
 
-def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, Any]) -> list[str]:
-    """The counts and the verdict; the verdict is the last line."""
+def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, Any], *, complete: bool) -> list[str]:
+    """The counts and the verdict, which is the last line; what was not reached only where nothing was left out."""
     lines = ["", f"{'clauses':<10}" + "".join(f"{state:>11}" for state in STATES)]
     for level, states in counts["clauses"].items():
         lines.append(f"{level:<10}" + "".join(f"{states[state]:>11}" for state in STATES))
@@ -108,9 +114,9 @@ def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, An
         + ", ".join(f"{c} {s:.1f}" for c, s in sorted(run.chapter_seconds.items(), key=lambda item: -item[1])[:8]),
     ]
     unreached = [c for c, s in verdict.states.items() if s == "unreached" and contract.clauses[c].level == "MUST"]
-    if unreached:
+    if unreached and complete:
         lines.append(f"unreached  {_first(unreached)}")
-    if verdict.rows_unseen:
+    if verdict.rows_unseen and complete:
         lines.append(f"not seen   {_first([f'{function} {status}' for function, status in verdict.rows_unseen])}")
     return [*lines, "", verdict.line]
 
