@@ -18,6 +18,7 @@ NODE, SONAME, TLS_BYTES = "KINA_1.0", "libkina.so.1", 256
 NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SANITIZERS = {"libasan.so.8", "libubsan.so.1", "libtsan.so.2", "libasan.so.6", "libtsan.so.0"}
 # What a sanitizer's runtime brings: its own functions, and the operators new and delete.
+R_AARCH64_TLS_TPREL = 1030
 SANITIZER_SYMBOLS = re.compile(r"__(asan|ubsan|tsan|sanitizer|interceptor)_|_Z(n[wa]|d[la])")
 START_FILES = {  # what the compiler's own start files refer to
     "__cxa_finalize",
@@ -76,6 +77,13 @@ def problems(path: Path, functions: set[str], allowed: dict[str, str]) -> list[t
                 version = versions.get_symbol(index)["ndx"] if versions else 1
                 exported[name] = nodes.get(version & 0x7FFF, "") if isinstance(version, int) else ""
         segments = {segment["p_type"]: segment for segment in elf.iter_segments()}
+        # The linker for AArch64 sets no DF_STATIC_TLS; there the relocation of the initial-exec model tells.
+        relocations = elf.get_section_by_name(".rela.dyn") if elf["e_machine"] == "EM_AARCH64" else None
+        static_tls = (
+            any(r["r_info_type"] == R_AARCH64_TLS_TPREL for r in relocations.iter_relocations())
+            if relocations
+            else False
+        )
 
     found = []
 
@@ -101,7 +109,11 @@ def problems(path: Path, functions: set[str], allowed: dict[str, str]) -> list[t
         require(
             size <= TLS_BYTES or sanitized, "tls-size", f"{size} bytes of thread-local storage, at most {TLS_BYTES}"
         )
-        require(flags & DF_STATIC_TLS, "tls-model", "thread-local storage is not initial-exec (no DF_STATIC_TLS)")
+        require(
+            flags & DF_STATIC_TLS or static_tls,
+            "tls-model",
+            "thread-local storage is not initial-exec (no DF_STATIC_TLS)",
+        )
     require(not unique, "unique", f"STB_GNU_UNIQUE symbols keep the library from being unique: {sorted(unique)[:8]}")
     stray = sorted(needed - NEEDED - SANITIZERS)
     require(
