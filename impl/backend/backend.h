@@ -183,7 +183,7 @@ class Backend {
   virtual Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept = 0;
   // Temporary memory for a product; `workspace` and the data of `out` are not looked at.
   virtual uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept = 0;
-  // Throws INDEX_OUT_OF_RANGE where that can be told before the work runs: on the host.
+  // Throws INDEX_OUT_OF_RANGE where that can be told before the work runs.
   virtual void check_indices(const GatherArgs& args) const = 0;
   virtual Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept = 0;
   virtual Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept = 0;

@@ -194,6 +194,17 @@ void Scheduler::synchronize(const std::shared_ptr<Event>& event, int32_t device)
   host_.join(event->clock);
 }
 
+void Scheduler::drain() {
+  if (is_forked.load()) return;
+  std::unique_lock lock(mutex_);
+  ++demand_;
+  changed_.notify_all();
+  changed_.wait(lock, [this] {
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue->items.empty(); });
+  });
+  --demand_;
+}
+
 bool Scheduler::is_done(const Event& event, int32_t device) {
   require_alive(device);
   const std::lock_guard lock(mutex_);

@@ -73,6 +73,8 @@ class Scheduler {
   void wait(Queue& queue, const std::shared_ptr<Event>& event);
   // Blocks the calling thread until the event is done, and orders all later work after it.
   void synchronize(const std::shared_ptr<Event>& event, int32_t device);
+  // Blocks until nothing is queued any more. Orders nothing.
+  void drain();
   bool is_done(const Event& event, int32_t device);
   bool is_capturing(const Queue& queue) const;
 
