@@ -55,7 +55,8 @@ void Operand::validate() {
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
   view_.dtype = dtype_of(dl.dtype);
   view_.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
-  view_.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
+  // A number until the hull is known to lie inside: no pointer goes beyond what the caller has.
+  view_.data = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(dl.data) + dl.byte_offset);
   if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
   const bool has_elements = !view_.geometry.is_empty();
   require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_,
