@@ -190,7 +190,8 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
                                       dl.ndim);
   ImportedTensor imported;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
-  imported.view.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument);
+  imported.view.geometry =
+      checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument, "KINA-DLPACK-40");
   make_canonical(imported.view.geometry);
   locate(imported, dl, row, argument);
   const bool is_host_memory = is_read_by_host(dl.device.device_type);

@@ -23,7 +23,7 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
 }  // namespace
 
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
-                          Argument argument) {
+                          Argument argument, const char* overflow) {
   require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
                                       ndim);
   Geometry geometry;
@@ -36,13 +36,12 @@ Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_
     geometry.strides[axis] = strides == nullptr ? 0 : strides[axis];
     if (bytes) bytes = checked_multiply(*bytes, std::max<int64_t>(extent, 1));
   }
-  require<Message::shape_overflow>(bytes.has_value(), "KINA-STATUS-25", argument, argument.name);
+  require<Message::shape_overflow>(bytes.has_value(), overflow, argument, argument.name);
   if (strides == nullptr) make_compact(geometry);
   if (geometry.is_empty()) return geometry;
   const std::optional<Span> span = span_of(geometry);
   const int64_t limit = INT64_MAX / static_cast<int64_t>(element_bytes) - 1;
-  require<Message::shape_overflow>(span && span->high < limit && span->low > -limit, "KINA-STATUS-25", argument,
-                                   argument.name);
+  require<Message::shape_overflow>(span && span->high < limit && span->low > -limit, overflow, argument, argument.name);
   return geometry;
 }
 

@@ -47,9 +47,10 @@ struct Span {
 };
 
 // Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
-// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well.
+// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well. `overflow` is the clause that
+// an overflow breaks.
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
-                          Argument argument);
+                          Argument argument, const char* overflow = "KINA-STATUS-25");
 
 // Row-major strides for the extents in place: the stride of an axis is the product of max(extent, 1) behind it.
 void make_compact(Geometry& geometry) noexcept;

@@ -74,11 +74,13 @@ class Loop {
   Strides<kOperands> strides_[KINA_MAX_NDIM];
 };
 
-// The byte strides of one axis of views of one rank. On an axis of extent 1 a stride may be any number and means
-// nothing.
+// The byte strides of one axis of views of one rank. On an axis of extent 1 and in a view without elements a stride may
+// be any number and means nothing; such a view stays where it is.
 template <class... Views>
 Strides<sizeof...(Views)> byte_strides(int32_t axis, const Views&... views) noexcept {
-  return {static_cast<int64_t>(static_cast<uint64_t>(views.geometry.strides[axis]) * bytes_of(views.dtype))...};
+  return {views.geometry.is_empty()
+              ? 0
+              : static_cast<int64_t>(static_cast<uint64_t>(views.geometry.strides[axis]) * bytes_of(views.dtype))...};
 }
 
 // The loop over all axes of views of one shape.
