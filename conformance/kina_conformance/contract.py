@@ -122,6 +122,11 @@ class Contract:
                 return int(max(tier) if isinstance(tier, list) else tier)
         return _TIERS.get(status, 5)
 
+    def retryable(self, status: str) -> bool:
+        """Whether the same call can succeed later though nothing in the program changes."""
+        rows = self.tables["statuses"]["status"]
+        return any(row["name"] == status and row["retryable"] for row in rows)
+
     def category(self, status: str) -> int:
         word = _CATEGORIES.get(status, "NONE")
         return self.header.constants[f"KINA_CATEGORY_{word}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from kina.runtime import Runtime
 from .arguments import HANDLES, OMITTED, Argument, converted, is_out
 from .contract import Contract, Function, contract
 from .dtypes import dtype_of
+from .guard import Guard
 from .memory import Buffer, Handle, Params, Tensor, compact, small_values, span
 from .observer import Journal, Witness
 
@@ -125,6 +127,8 @@ class Call:
         result = self._succeeding(given, POISONS[0])
         if self._repeatable(given):
             self._written_twice(given, result)
+        elif self._is_fresh(given, result):
+            self._written_afresh(given)
         return result
 
     def refuses(
@@ -286,6 +290,38 @@ class Call:
                 "KINA-TENSOR-26",
             )
 
+    def _is_fresh(self, given: dict[str, Any], result: Result) -> bool:
+        """Whether the operation made new host bytes, and the test still has a look at such to spend."""
+        out = given.get("out", OMITTED)
+        if self.function.chapter not in OPERATIONS or not (out is OMITTED or isinstance(out, Tensor)):
+            return False
+        made = result.values.get("out")
+        return (
+            self.rt.fresh_looks > 0
+            and isinstance(made, Tensor)
+            and made.flags == self.rt.lib.KINA_FLAG_OWNED
+            and made.device == (1, 0)
+            and made.elements > 0
+            and self.rt.guard.ready
+        )
+
+    def _written_afresh(self, given: dict[str, Any]) -> None:
+        """Twice more on poisoned blocks of the suite: every element is written, and nothing beside them."""
+        rt = self.rt
+        rt.fresh_looks -= 1
+        images = []
+        for poison in POISONS:
+            mark = len(rt.live)
+            with rt.guard.within(poison):
+                out = self._succeeding({**given, "out": OMITTED}, poison).out
+                images.append(out.raw().tobytes())
+                rt.release_since(mark)
+        if rt.guard.broken:
+            raise Violation(f"{self.function.name}: {rt.guard.broken.pop()}", "KINA-TENSOR-28")
+        if images[0] != images[1]:
+            text = f"{self.function.name}: elements of a fresh out were not written, or differ from run to run"
+            raise Violation(text, "KINA-TENSOR-25")
+
     def _refused(self, given: dict[str, Any], statuses: set[str]) -> Record:
         rt = self.rt
         arguments = self._arguments(given, POISONS[0])
@@ -322,6 +358,8 @@ class Call:
             raise Violation(f"{shown} answered {status}, but the record says {record}", "KINA-STATUS-3")
         if record.category != self.rt.contract.category(status):
             raise Violation(f"{shown}: category {record.category} does not belong to {status}", "KINA-STATUS-12")
+        if bool(record.retryable) != self.rt.contract.retryable(status):
+            raise Violation(f"{shown}: retryable {record.retryable} does not belong to {status}", "KINA-STATUS-12")
         if not record.message:
             raise Violation(f"{shown} answered {status} without a message", "KINA-STATUS-3")
         if (record.argument == 0) != (record.argument_name is None):
@@ -453,6 +491,7 @@ class Executor:
         self.lib = Runtime(path, self.witness)
         self.ffi = self.lib.ffi
         self.live: list[tuple[Any, Callable[[], Any]]] = []
+        self.fresh_looks = 0
         self.kept: list[Any] = []  # callbacks that the library may still call
 
     # ---- calls -----------------------------------------------------------------------------------------------------
@@ -602,6 +641,11 @@ class Executor:
             return None
         text = self.ffi.string(pointer)
         return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+
+    @functools.cached_property
+    def guard(self) -> Guard:
+        """The suite's own host resource."""
+        return Guard(self)
 
     # ---- states ----------------------------------------------------------------------------------------------------
 

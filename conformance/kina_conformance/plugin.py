@@ -19,6 +19,7 @@ from .executor import Executor, Violation
 
 EXAMPLES = {"quick": 8, "standard": 60}
 SHRINKING_SECONDS = 5
+FRESH_LOOKS = 3  # calls of a test whose new outs are made again on poisoned blocks
 _session: dict[str, Executor] = {}
 
 
@@ -133,6 +134,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     executor = _session["rt"]
     executor.journal.test(item.nodeid)
     executor.witness.undeclared.clear()
+    executor.fresh_looks = FRESH_LOOKS
     result = yield
     if executor.witness.undeclared:
         rows = ", ".join(f"{name} answered {status}" for name, status in sorted(set(executor.witness.undeclared)))

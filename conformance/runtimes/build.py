@@ -31,6 +31,22 @@ EXIT = "exit(0);"
 PRINT = 'printf("working\\n");'
 FORK = "if (fork() == 0) for (;;) pause();"
 
+# An empty out gets memory and no values; offsets in KinaTensor: magic 76, dl.shape 24, dl.ndim 16, dl.dtype 20.
+UNWRITTEN = """
+char *empty = out, *source = in;
+if (!empty[76]) {
+  int32_t (*allocate)(void *, void *, int32_t, uint32_t, int32_t, int32_t, void *) = real("runtime_alloc");
+  return allocate(out, *(void **)(source + 24), *(int32_t *)(source + 16), *(uint32_t *)(source + 20), 1, 0, 0);
+}
+"""
+# One byte behind a borrowed tensor's memory (dl.data 0, size_bytes 64, handle 80).
+OVERFLOW = """
+char *given = tensor;
+if (given && given[76] && *(uint64_t *)(given + 80) == 0 && *(char **)given)
+  (*(char **)given)[*(uint64_t *)(given + 64)] ^= 1;
+"""
+FORWARD_ONLY = {"unwritten", "overflow"}
+
 # name: (status of every call, {function: what it does first}, what happens at load)
 RUNTIMES: dict[str, tuple[str, dict[str, str], str]] = {
     "success": ("SUCCESS", {}, ""),
@@ -41,6 +57,8 @@ RUNTIMES: dict[str, tuple[str, dict[str, str], str]] = {
     "exit": ("UNSUPPORTED", {"runtime_gpu_reduce": EXIT}, ""),
     "print": ("UNSUPPORTED", {"runtime_gpu_reduce": PRINT}, ""),
     "fork": ("UNSUPPORTED", {"runtime_gpu_reduce": FORK}, ""),
+    "unwritten": ("UNSUPPORTED", {"runtime_gpu_unary": UNWRITTEN}, ""),
+    "overflow": ("UNSUPPORTED", {"runtime_fill": OVERFLOW}, ""),
     "crash_at_load": ("UNSUPPORTED", {}, CRASH),
     "exit_at_load": ("UNSUPPORTED", {}, EXIT),
 }
@@ -110,7 +128,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNTIMES)}; default: all")
     parser.add_argument("--forward", default="", help="a real library that answers what is not spoilt")
     options = parser.parse_args()
-    for name in options.names or RUNTIMES:
+    for name in options.names or [n for n in RUNTIMES if options.forward or n not in FORWARD_ONLY]:
         print(build(options.folder, name, str(Path(options.forward).resolve()) if options.forward else ""))
     return 0
 

@@ -70,7 +70,7 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
     """The folder of the runtimes that are right but for one function, which does what no library may."""
     folder = tmp_path_factory.mktemp("hostile")
-    for name in ("crash", "hang", "exit", "print", "fork"):
+    for name in ("crash", "hang", "exit", "print", "fork", "unwritten", "overflow"):
         build.build(folder, name, str(library))
     return folder
 
@@ -99,6 +99,22 @@ def test_a_hostile_function_is_reported_and_the_run_goes_on(
     assert "lost" not in judged.outcomes()
     device = [test for test in judged.report["tests"] if test["chapter"] == "device"]
     assert device and all(test["outcome"] in {"passed", "absent"} for test in device)
+
+
+@pytest.mark.parametrize(
+    ("name", "select", "words"),
+    [
+        ("unwritten", "test=*failed_input*unary*", "runtime_gpu_unary: elements of a fresh out were not written"),
+        ("overflow", "test=*fill*", "wrote behind the memory of tensor"),
+    ],
+)
+def test_bytes_that_are_not_written_or_lie_beside_are_seen(
+    hostile: Path, tmp_path: Path, name: str, select: str, words: str
+) -> None:
+    judged = judge(tmp_path, hostile / f"lib{name}.so", "--select", select)
+
+    assert judged.code == 1, judged.text
+    assert any(words in message for message in judged.messages("failed")), judged.messages("failed")
 
 
 @pytest.mark.parametrize(
