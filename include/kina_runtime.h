@@ -38,7 +38,8 @@
  *   owner    what becomes of each pointer and handle: `produce` is written by the call, `borrow` is read during the
  *            call, `keep` is referred to after it, `consume` is given away by a success
  *   errors   every status that it can answer, with all its clauses; `injected` marks what only a fault can produce
- *   stream   `host` touches no stream, `enqueues` returns before the work has run, `synchronises` returns after it
+ *   stream   `host` touches no stream, `enqueues` returns before the work has run, `synchronises` returns after it;
+ *            `host/enqueues` is the one or the other, by the device
  *   alloc    `handle` a slot of a table, `host` other host memory of the library, `resource` bytes through a memory
  *            resource, `device` streams and events; each can be what OUT_OF_MEMORY means
  *   thread   `calling` acts on state of the calling thread, `any` does not
@@ -167,13 +168,15 @@ enum { /* KinaErrorInfo.native_domain */
     KINA_NATIVE_CUBLAS = 3,       /* a cublasStatus_t */
     KINA_NATIVE_CUDNN = 4         /* a cudnnStatus_t */
 };
-enum { /* each level includes those before it */
+/* How much a message matters; each level includes those before it. Which messages there are, beside those of
+ * KINA-STATUS-43 and KINA-DEVICE-19, is the library's choice. */
+enum {
     KINA_LOG_OFF = 0,     /* nothing */
-    KINA_LOG_ERROR = 1,   /* something was lost: leaked memory, a lost device */
-    KINA_LOG_WARNING = 2, /* something odd was repaired: a context that others changed, a fallback */
-    KINA_LOG_INFO = 3,    /* configuration: devices found, resources made */
-    KINA_LOG_DEBUG = 4,   /* every failing call */
-    KINA_LOG_TRACE = 5    /* steps inside a call */
+    KINA_LOG_ERROR = 1,   /* of what is lost */
+    KINA_LOG_WARNING = 2, /* of what is odd and was made good */
+    KINA_LOG_INFO = 3,    /* of the ordinary course */
+    KINA_LOG_DEBUG = 4,   /* for finding faults: every failing call is logged here */
+    KINA_LOG_TRACE = 5    /* finer still */
 };
 
 typedef struct KinaErrorInfo { /* 96; output struct. Strings: static, or valid until this thread's next failing call */
@@ -679,6 +682,7 @@ KINA_API KinaStatus runtime_device_count(int32_t *out, int32_t device_type);
  * INVALID_ARGUMENT  `out` is NULL, or no such id
  * UNSUPPORTED       the type has no devices
  * VERSION           `out->struct_size` is wrong
+ * DEVICE, DEVICE_LOST  the driver refused, or this is a forked child
  *
  * since: 1.0
  * feature: core
@@ -698,6 +702,7 @@ KINA_API KinaStatus runtime_device_info(KinaDeviceInfo *out, int32_t device_type
  *
  * INVALID_ARGUMENT  `out` is NULL, or one of the ids does not exist
  * UNSUPPORTED       the type has no devices
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -717,14 +722,16 @@ KINA_API KinaStatus runtime_device_can_access(int32_t *out, int32_t device_type,
  *
  * INVALID_ARGUMENT  no such id
  * UNSUPPORTED       the type has no devices, or a stream of the device captures [KINA-STREAM-22]
+ * OUT_OF_MEMORY     no host memory for an event or a failure
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: none
- * errors: INVALID_ARGUMENT KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-22; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: synchronises
- * alloc: none
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id);
@@ -735,11 +742,12 @@ KINA_API KinaStatus runtime_device_synchronize(int32_t device_type, int32_t devi
  * What is bound, from entry to end: the newest live redirect on the device, else the newest live phase, else the main
  * stream [KINA-DEVICE-15]. A runtime_stream_push for the device stays in force. Entering is all or nothing
  * [KINA-DEVICE-16]. runtime_scope_pop restores the stream, then the context; if others changed the context inside, it
- * is restored, logged, and no failure [KINA-DEVICE-18, KINA-DEVICE-19].
+ * is restored, logged at WARNING, and no failure [KINA-DEVICE-18, KINA-DEVICE-19].
  *
  * INVALID_ARGUMENT  `out` is NULL, or no such id
  * UNSUPPORTED       the type has no devices
  * OUT_OF_MEMORY     no memory for the scope
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -784,6 +792,7 @@ KINA_API KinaStatus runtime_device_push(KinaScope *out, int32_t device_type, int
  * INVALID_ARGUMENT  `out` is NULL, or no such id
  * UNSUPPORTED       the type has no devices
  * OUT_OF_MEMORY     no memory for the stream
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -802,6 +811,7 @@ KINA_API KinaStatus runtime_stream_main(KinaStream *out, int32_t device_type, in
  * INVALID_ARGUMENT  `out` is NULL, or no such id
  * UNSUPPORTED       the type has no devices
  * OUT_OF_MEMORY     no memory for the stream
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -844,6 +854,7 @@ KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
  * INVALID_ARGUMENT  `out` or `native` is NULL, or no such id
  * UNSUPPORTED       the type has no devices, or is the host [KINA-STREAM-12]
  * OUT_OF_MEMORY     no memory for the stream
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -903,14 +914,16 @@ KINA_API KinaStatus runtime_stream_native(void **out, KinaStream stream);
  * INVALID_ARGUMENT  `stream` is NULL
  * INVALID_HANDLE    `stream` is no live stream
  * UNSUPPORTED       it captures, or is another thread's per-thread stream [KINA-STREAM-22, KINA-STREAM-14]
+ * OUT_OF_MEMORY     no host memory for an event or a failure
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: synchronises
- * alloc: none
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_stream_synchronize(KinaStream stream);
@@ -921,14 +934,16 @@ KINA_API KinaStatus runtime_stream_synchronize(KinaStream stream);
  * INVALID_ARGUMENT  `out` or `stream` is NULL
  * INVALID_HANDLE    `stream` is no live stream
  * UNSUPPORTED       it captures, or is another thread's per-thread stream
+ * OUT_OF_MEMORY     no host memory for an event or a failure
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-22; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host
- * alloc: none
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_stream_query(int32_t *out, KinaStream stream);
@@ -942,6 +957,7 @@ KINA_API KinaStatus runtime_stream_query(int32_t *out, KinaStream stream);
  * INVALID_HANDLE    one is no live stream
  * UNSUPPORTED       one captures, or is another thread's per-thread stream
  * OUT_OF_MEMORY     no memory for the event
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -963,6 +979,7 @@ KINA_API KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited);
  * INVALID_ARGUMENT  `out` is NULL, or no such id
  * UNSUPPORTED       the type has no devices
  * OUT_OF_MEMORY     no memory for the stream
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -984,6 +1001,7 @@ KINA_API KinaStatus runtime_stream_current(KinaStream *out, int32_t device_type,
  * INVALID_ARGUMENT  `out` is NULL, no such id, or a negative phase [KINA-STREAM-8]
  * UNSUPPORTED       the type has no devices
  * OUT_OF_MEMORY     no memory for the stream
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
@@ -1070,6 +1088,7 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  * DEVICE_MISMATCH   they are of different devices [KINA-STREAM-49]
  * UNSUPPORTED       no feature capture; a host or legacy default stream [KINA-STREAM-42]
  * OUT_OF_MEMORY     no memory for the scope
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: capture
@@ -1160,7 +1179,7 @@ KINA_API KinaStatus runtime_resource_host(KinaResource *out);
  * feature: cuda
  * null: none
  * owner: out produce
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5; DEVICE KINA-RESOURCE-1 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5; DEVICE KINA-RESOURCE-1 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1184,7 +1203,7 @@ KINA_API KinaStatus runtime_resource_cuda(KinaResource *out, int32_t device_id);
  * feature: cuda
  * null: params
  * owner: out produce, params borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-39; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-1 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-39; UNSUPPORTED KINA-STATUS-24 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-1 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
  * stream: host
  * alloc: handle, host, device
  * thread: any
@@ -1213,7 +1232,7 @@ KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t devic
  * feature: core
  * null: params
  * owner: out produce, upstream keep, params borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-39 KINA-RESOURCE-43; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-45; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-38; DEVICE KINA-RESOURCE-38; DEVICE_LOST KINA-RESOURCE-38
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-39 KINA-RESOURCE-43; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-45; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-38; DEVICE KINA-RESOURCE-38 KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-38 KINA-RESOURCE-63
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -1325,7 +1344,7 @@ KINA_API KinaStatus runtime_resource_release(KinaResource resource);
  * since: 1.0
  * feature: core
  * null: none
- * owner: out borrow, out.upstream borrow, out.name borrow, resource borrow
+ * owner: out produce, out.upstream borrow, out.name borrow, resource borrow
  * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; VERSION KINA-VERSION-11 KINA-VERSION-12
  * stream: host
  * alloc: none
@@ -1340,12 +1359,13 @@ KINA_API KinaStatus runtime_resource_info(KinaResourceInfo *out, KinaResource re
  *
  * INVALID_ARGUMENT  `resource` is NULL
  * INVALID_HANDLE    `resource` is not live
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: released_bytes
- * owner: released_bytes borrow, resource borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE KINA-RESOURCE-47 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * owner: released_bytes produce, resource borrow
+ * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26; DEVICE KINA-RESOURCE-47 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
  * stream: host/enqueues
  * alloc: none
  * thread: any
@@ -1364,14 +1384,15 @@ KINA_API KinaStatus runtime_resource_trim(uint64_t *released_bytes, KinaResource
  * DEVICE_MISMATCH   `resource` is of another device [KINA-RESOURCE-15]
  * UNSUPPORTED       the device type has no devices
  * OUT_OF_MEMORY     the built-in default could not be made
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: previous, resource
- * owner: previous borrow, resource keep
- * errors: INVALID_ARGUMENT KINA-STATUS-24 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-15; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 injected; DEVICE_LOST KINA-STATUS-36 injected
- * stream: host
- * alloc: handle, host
+ * owner: previous produce, resource keep
+ * errors: INVALID_ARGUMENT KINA-STATUS-24 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-15; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource, device
  * thread: any
  */
 KINA_API KinaStatus runtime_resource_set_default(KinaResource *previous, int32_t device_type, int32_t device_id, KinaResource resource);
@@ -1404,14 +1425,15 @@ KINA_API KinaStatus runtime_resource_push(KinaScope *out, KinaResource resource)
  * INVALID_ARGUMENT  `out` is NULL, the device id is outside the devices of its type, or `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
  * UNSUPPORTED       the device type has no devices
  * OUT_OF_MEMORY     the built-in default could not be made
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: core
  * null: none
- * owner: out borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-69; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 injected; DEVICE_LOST KINA-STATUS-36 injected
- * stream: host
- * alloc: handle, host
+ * owner: out produce
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-RESOURCE-69; UNSUPPORTED KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-RESOURCE-14 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
+ * stream: host/enqueues
+ * alloc: handle, host, resource, device
  * thread: calling
  */
 KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_type, int32_t device_id);
@@ -1426,6 +1448,7 @@ KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_t
  * INVALID_ARGUMENT  `out` or `resource` is NULL, `alignment` is no power of two, `bytes` overflows when rounded up [KINA-RESOURCE-18, KINA-RESOURCE-21]
  * INVALID_HANDLE    `resource` or `stream` is not live
  * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
+ * UNSUPPORTED       `stream` is another thread's per-thread stream, or captures unannounced [KINA-STREAM-14, KINA-STREAM-41]
  * OUT_OF_MEMORY     the resource is exhausted, or cannot align so far [KINA-RESOURCE-19, KINA-RESOURCE-42, KINA-RESOURCE-48]
  * DEVICE, DEVICE_LOST  the driver's or a callback's answer [KINA-RESOURCE-63]
  *
@@ -1433,7 +1456,7 @@ KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_t
  * feature: core
  * null: stream
  * owner: out produce, resource borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-21; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-70; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-42 KINA-RESOURCE-48; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-18 KINA-RESOURCE-21; INVALID_HANDLE KINA-STATUS-26; DEVICE_MISMATCH KINA-RESOURCE-70; UNSUPPORTED KINA-STREAM-14 KINA-STREAM-41; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-42 KINA-RESOURCE-48 KINA-RESOURCE-19; DEVICE KINA-RESOURCE-63 KINA-DEVICE-23; DEVICE_LOST KINA-RESOURCE-63 KINA-DEVICE-21 KINA-STATUS-36
  * stream: host/enqueues
  * alloc: host, resource
  * thread: any
@@ -1446,7 +1469,8 @@ KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, u
  * `bytes` and `alignment` are those of the allocation [KINA-RESOURCE-26]. NULL with zero bytes does nothing [KINA-RESOURCE-17]. A refused call leaves the block
  * live and the counters as they were [KINA-RESOURCE-27]. Beyond these checks it does not fail: what cannot be given back counts as leaked [KINA-RESOURCE-29].
  *
- * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ [KINA-RESOURCE-25, KINA-RESOURCE-26]
+ * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ, or `alignment` is no power of two [KINA-RESOURCE-18, KINA-RESOURCE-25,
+ *                   KINA-RESOURCE-26]
  * INVALID_HANDLE    `resource` or `stream` is not live
  * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
  *
@@ -1515,8 +1539,8 @@ KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data,
  * feature: core
  * null: shape (ndim 0), stream
  * owner: out produce, shape borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27 KINA-TENSOR-39; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-41; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-63
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27 KINA-TENSOR-39 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-41 KINA-STREAM-14 KINA-STREAM-41; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-RESOURCE-63 KINA-DEVICE-23; DEVICE_LOST KINA-RESOURCE-63 KINA-DEVICE-21 KINA-STATUS-36
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -1540,7 +1564,7 @@ KINA_API KinaStatus runtime_alloc(KinaTensor *out, const int64_t *shape, int32_t
  * null: none
  * owner: tensor consume
  * errors: INVALID_ARGUMENT KINA-STATUS-23; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23
- * stream: enqueues
+ * stream: host/enqueues
  * alloc: none
  * thread: any
  */
@@ -1633,15 +1657,16 @@ KINA_API KinaStatus runtime_wrap(KinaTensor *out, const DLTensor *source, uint64
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
  * FAILED_INPUT       a byte under its elements is failed
+ * OUT_OF_MEMORY      no host memory for an event or a failure
  * DEVICE, DEVICE_LOST   the device refused
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; FAILED_INPUT KINA-TENSOR-62; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; FAILED_INPUT KINA-TENSOR-62; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: synchronises
- * alloc: none
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
@@ -1666,8 +1691,8 @@ KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
  * feature: core
  * null: stream
  * owner: tensor borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-64 KINA-VERSION-16; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-64 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: host/enqueues
  * alloc: host, device
  * thread: any
  */
@@ -1958,7 +1983,7 @@ KINA_API KinaStatus runtime_peer_open(KinaTensor *out, KinaPeer peer, int32_t de
  * null: none
  * owner: peer consume
  * errors: INVALID_ARGUMENT KINA-STATUS-28; INVALID_HANDLE KINA-STATUS-26
- * stream: enqueues
+ * stream: host/enqueues
  * alloc: none
  * thread: any
  */
@@ -2007,12 +2032,13 @@ KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
  * VERSION           `max_major` is neither 0 nor 1, or `struct_size` is wrong [KINA-DLPACK-1]
  * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
  * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device or the resource refused, or the device is lost
  *
  * since: 1.0
  * feature: dlpack
  * null: params, params.stream
  * owner: out produce, tensor consume, params borrow, params.stream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-DLPACK-52; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-DLPACK-52; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-5 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: host, resource
  * thread: any
@@ -2035,12 +2061,13 @@ KINA_API KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned **out, Kin
  * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
  * VERSION           the struct's major version, `max_major`, or `struct_size` [KINA-DLPACK-1, KINA-DLPACK-32]
  * OUT_OF_MEMORY     no handle or no host memory for the record
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: dlpack
  * null: params, params.stream
  * owner: out produce, managed consume, params borrow, params.stream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-DLPACK-32 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DLPACK-51 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; VERSION KINA-DLPACK-1 KINA-DLPACK-32 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DLPACK-51 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
  * stream: host/enqueues
  * alloc: handle, host
  * thread: any
@@ -2062,12 +2089,13 @@ KINA_API KinaStatus runtime_from_dlpack(KinaTensor *out, struct DLManagedTensorV
  * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
  * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
  * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device or the resource refused, or the device is lost
  *
  * since: 1.0
  * feature: dlpack
  * null: params, params.stream
  * owner: out produce, tensor consume, params borrow, params.stream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-DLPACK-52; READ_ONLY KINA-DLPACK-20; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-DLPACK-52; READ_ONLY KINA-DLPACK-20; UNSUPPORTED KINA-DLPACK-21 KINA-DLPACK-22 KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-5 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; FAILED_INPUT KINA-DLPACK-23; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DLPACK-24 KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: host, resource
  * thread: any
@@ -2088,12 +2116,13 @@ KINA_API KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor **out, KinaT
  * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
  * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
  * OUT_OF_MEMORY     no handle or no host memory for the record
+ * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
  *
  * since: 1.0
  * feature: dlpack
  * null: params, params.stream
  * owner: out produce, managed consume, params borrow, params.stream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DLPACK-51 injected; DEVICE_LOST KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-27; INVALID_HANDLE KINA-STATUS-26; INVALID_SHAPE KINA-TENSOR-15 KINA-DLPACK-40; DLPACK KINA-DLPACK-36 KINA-DLPACK-38 KINA-DLPACK-41; DEVICE_MISMATCH KINA-DLPACK-2; UNSUPPORTED KINA-DLPACK-4 KINA-DLPACK-42 KINA-DLPACK-43 KINA-VERSION-5 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; VERSION KINA-DLPACK-1 KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DLPACK-51 KINA-DEVICE-23 injected; DEVICE_LOST KINA-STATUS-36 KINA-DEVICE-21 injected
  * stream: host/enqueues
  * alloc: handle, host
  * thread: any
@@ -2131,14 +2160,14 @@ KINA_API KinaStatus runtime_from_dlpack_legacy(KinaTensor *out, struct DLManaged
  * READ_ONLY         `out` is read-only
  * FAILED_INPUT      bytes under `in`'s elements carry a failure
  * OUT_OF_MEMORY     the result's bytes or its handle could not be had
- * DEVICE, DEVICE_LOST  the device refused the work, or is lost
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device refused the work, or is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-5 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-MOVEMENT-4; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-5 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-MOVEMENT-4 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2159,13 +2188,13 @@ KINA_API KinaStatus runtime_copy_to_device(KinaTensor *out, const KinaTensor *in
  * READ_ONLY         `out` is read-only
  * FAILED_INPUT      bytes under `in`'s elements carry a failure
  * OUT_OF_MEMORY     the result's bytes or its handle could not be had
- * DEVICE, DEVICE_LOST  the device refused the work, or is lost
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device refused the work, or is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: synchronises
  * alloc: handle, host, resource
  * thread: any
@@ -2188,13 +2217,13 @@ KINA_API KinaStatus runtime_copy_to_host(KinaTensor *out, const KinaTensor *in);
  * READ_ONLY         `out` is read-only
  * FAILED_INPUT      bytes under `in`'s elements carry a failure
  * OUT_OF_MEMORY     the result's bytes or its handle could not be had
- * DEVICE, DEVICE_LOST  the device refused the work, or is lost
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device refused the work, or is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26 KINA-MOVEMENT-10; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-MOVEMENT-12; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2229,15 +2258,16 @@ KINA_API KinaStatus runtime_copy(KinaTensor *out, const KinaTensor *in, int32_t 
  * INVALID_SHAPE     a borrowed struct that cannot be
  * UNSUPPORTED       a borrowed struct of a dtype or device type that is not known
  * READ_ONLY         `tensor` is read-only
+ * OUT_OF_MEMORY     no host memory for an event or a failure
  * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device refused the work, or is lost
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: tensor borrow, value borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-ELEMENTWISE-2; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; READ_ONLY KINA-TENSOR-14; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-ELEMENTWISE-2; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; READ_ONLY KINA-TENSOR-14; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host/enqueues
- * alloc: none
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_fill(KinaTensor *tensor, const void *value, uint64_t value_bytes);
@@ -2263,7 +2293,7 @@ KINA_API KinaStatus runtime_fill(KinaTensor *tensor, const void *value, uint64_t
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2292,7 +2322,7 @@ KINA_API KinaStatus runtime_gpu_unary(KinaTensor *out, const KinaTensor *in, Kin
  * feature: core
  * null: none
  * owner: out produce, a borrow, b borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-ELEMENTWISE-26; INVALID_DTYPE KINA-TENSOR-26 KINA-ELEMENTWISE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-ELEMENTWISE-28; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13 KINA-ELEMENTWISE-29; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-ELEMENTWISE-26; INVALID_DTYPE KINA-TENSOR-26 KINA-ELEMENTWISE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-ELEMENTWISE-28; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-6 KINA-ELEMENTWISE-7 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13 KINA-ELEMENTWISE-29; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2322,7 +2352,7 @@ KINA_API KinaStatus runtime_gpu_binary(KinaTensor *out, const KinaTensor *a, con
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26 KINA-ELEMENTWISE-50; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-41 KINA-ELEMENTWISE-49; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26; INVALID_DTYPE KINA-TENSOR-26 KINA-ELEMENTWISE-50; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-ELEMENTWISE-41 KINA-ELEMENTWISE-49 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-ELEMENTWISE-13; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2367,7 +2397,7 @@ KINA_API KinaStatus runtime_gpu_cast(KinaTensor *out, const KinaTensor *in, Kina
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2 KINA-REDUCTION-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-7 KINA-REDUCTION-8; OVERLAP KINA-TENSOR-30; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2 KINA-REDUCTION-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-7 KINA-REDUCTION-8 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2396,7 +2426,7 @@ KINA_API KinaStatus runtime_gpu_reduce(KinaTensor *out, const KinaTensor *in, in
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-22; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-22 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2425,7 +2455,7 @@ KINA_API KinaStatus runtime_gpu_softmax(KinaTensor *out, const KinaTensor *in, i
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-22; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-RESOURCE-69; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-REDUCTION-2; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-REDUCTION-22 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-REDUCTION-26; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2481,8 +2511,8 @@ KINA_API KinaStatus runtime_gpu_log_softmax(KinaTensor *out, const KinaTensor *i
  * feature: core
  * null: params, params.bias
  * owner: out produce, a borrow, b borrow, params borrow, params.bias borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-MATMUL-25; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-MATMUL-1 KINA-MATMUL-3 KINA-MATMUL-4 KINA-MATMUL-28; INVALID_DTYPE KINA-TENSOR-26 KINA-MATMUL-16 KINA-MATMUL-28; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-MATMUL-28; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-16 KINA-MATMUL-17 KINA-MATMUL-18 KINA-MATMUL-20 KINA-MATMUL-27 KINA-MATMUL-29 KINA-MATMUL-30 KINA-MATMUL-31; OVERLAP KINA-TENSOR-30 KINA-MATMUL-34; READ_ONLY KINA-TENSOR-14; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; FAILED_INPUT KINA-TENSOR-32 KINA-MATMUL-26; OUT_OF_MEMORY KINA-STATUS-44 KINA-MATMUL-38; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected; VENDOR_LIBRARY KINA-STATUS-20 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-MATMUL-25 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-MATMUL-1 KINA-MATMUL-3 KINA-MATMUL-4 KINA-MATMUL-28; INVALID_DTYPE KINA-TENSOR-26 KINA-MATMUL-16 KINA-MATMUL-28; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31 KINA-MATMUL-28; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-VERSION-16 KINA-MATMUL-17 KINA-MATMUL-18 KINA-MATMUL-20 KINA-MATMUL-27 KINA-MATMUL-29 KINA-MATMUL-30 KINA-MATMUL-31 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-MATMUL-34; READ_ONLY KINA-TENSOR-14; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; FAILED_INPUT KINA-TENSOR-32 KINA-MATMUL-26; OUT_OF_MEMORY KINA-STATUS-44 KINA-MATMUL-38; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected; VENDOR_LIBRARY KINA-STATUS-20 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2527,8 +2557,8 @@ KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, con
  * feature: core
  * null: none
  * owner: out produce, values borrow, indices borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2557,8 +2587,8 @@ KINA_API KinaStatus runtime_gpu_gather(KinaTensor *out, const KinaTensor *values
  * feature: core
  * null: none
  * owner: out produce, values borrow, indices borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2585,8 +2615,8 @@ KINA_API KinaStatus runtime_gpu_gather_axis(KinaTensor *out, const KinaTensor *v
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-INDEXING-16; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-17 KINA-INDEXING-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-INDEXING-16 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-17 KINA-INDEXING-18; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2626,14 +2656,14 @@ KINA_API KinaStatus runtime_gpu_repeat_interleave(KinaTensor *out, const KinaTen
  * READ_ONLY         `out` may not be written
  * UNSUPPORTED       a dtype or device type that the library has not
  * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
- * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for a temporary
  * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
  *
  * since: 1.0
  * feature: core
  * null: permutation (ndim 0)
  * owner: out produce, in borrow, permutation borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-11; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-10; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-11 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-10; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2662,7 +2692,7 @@ KINA_API KinaStatus runtime_gpu_transpose(KinaTensor *out, const KinaTensor *in,
  * feature: core
  * null: new_shape (new_ndim 0)
  * owner: out produce, in borrow, new_shape borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-16; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-13; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-16 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-13; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2684,14 +2714,14 @@ KINA_API KinaStatus runtime_gpu_reshape(KinaTensor *out, const KinaTensor *in, c
  * READ_ONLY         `out` may not be written
  * UNSUPPORTED       a dtype or device type that the library has not
  * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
- * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for a temporary
  * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
  *
  * since: 1.0
  * feature: core
  * null: target_shape (target_ndim 0)
  * owner: out produce, in borrow, target_shape borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-20; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-17; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-20 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-17; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2712,14 +2742,14 @@ KINA_API KinaStatus runtime_gpu_broadcast(KinaTensor *out, const KinaTensor *in,
  * READ_ONLY         `out` may not be written
  * UNSUPPORTED       a dtype or device type that the library has not
  * FAILED_INPUT      bytes that would be copied carry a failure [KINA-STRUCTURE-6]
- * OUT_OF_MEMORY     no handle, no host memory, or no bytes for the result
+ * OUT_OF_MEMORY     no handle, no host memory, or no bytes for a temporary
  * DEVICE, KERNEL_LAUNCH, DEVICE_LOST  the device failed
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, in borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-22 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-22 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26; DEVICE_MISMATCH KINA-TENSOR-26; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2747,8 +2777,8 @@ KINA_API KinaStatus runtime_gpu_slice(KinaTensor *out, const KinaTensor *in, int
  * feature: core
  * null: none
  * owner: out produce, a borrow, b borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
@@ -2776,8 +2806,8 @@ KINA_API KinaStatus runtime_gpu_concat(KinaTensor *out, const KinaTensor *a, con
  * feature: core
  * null: none
  * owner: out produce, inputs borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-28 KINA-STRUCTURE-29; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
- * stream: enqueues
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-STRUCTURE-28 KINA-STRUCTURE-29 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-STRUCTURE-26 KINA-STRUCTURE-31; INVALID_DTYPE KINA-TENSOR-26 KINA-STRUCTURE-27; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-STRUCTURE-8; READ_ONLY KINA-TENSOR-14; FAILED_INPUT KINA-TENSOR-32 KINA-STRUCTURE-6; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
  */
