@@ -49,7 +49,13 @@ def parser() -> Parser:
     run.add_argument("--lib", required=True, help="the shared library under test")
     run.add_argument("--profile", default="auto", help="auto (what the library claims), full, or core+dlpack+…")
     run.add_argument("--tier", choices=("quick", "standard"), default="standard", help="how many examples")
-    run.add_argument("--select", action="append", default=[], metavar="clause=KINA-MATMUL-*", help="or chapter=, test=")
+    run.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="clause=KINA-MATMUL-*",
+        help="or chapter=, test=; != for all others",
+    )
     run.add_argument("--seed", type=int, default=0, help="seed of the examples")
     run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
     run.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="longest call, in milliseconds")
@@ -94,12 +100,14 @@ def _tests() -> list[dict[str, Any]]:
 
 
 def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str, Any]]:
-    """The tests that match any pattern; all without patterns."""
+    """The tests that match any pattern (`key!=` those that do not match it); all without patterns."""
     if not patterns:
         return tests
     found: dict[str, dict[str, Any]] = {}
     for pattern in patterns:
         key, _, value = pattern.partition("=")
+        wanted = not key.endswith("!")
+        key = key.removesuffix("!")
         if key not in SELECTORS or not value:
             raise SystemExit(f"--select {pattern}: use {', '.join(f'{s}=' for s in SELECTORS)} with a pattern")
         for test in tests:
@@ -108,7 +116,7 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
                 "chapter": [Path(test["file"]).stem.removeprefix("test_")],
                 "test": [test["id"].split("::", 1)[-1]],
             }[key]
-            if any(fnmatch.fnmatchcase(text, value) for text in texts):
+            if any(fnmatch.fnmatchcase(text, value) for text in texts) is wanted:
                 found[test["id"]] = test
     return list(found.values())
 

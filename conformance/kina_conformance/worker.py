@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -169,7 +170,8 @@ def child_processes() -> set[str]:
     """The children of this process, as far as the system tells."""
     found: set[str] = set()
     for file in Path("/proc/self/task").glob("*/children"):
-        found |= set(file.read_text().split())
+        with contextlib.suppress(OSError):  # a thread may end while it is asked
+            found |= set(file.read_text().split())
     return found
 
 
