@@ -1,6 +1,6 @@
 """The interop demo: a compiled program's result goes to PyTorch and NumPy and back, without a copy.
 
-python -m kina.demo --lib build/libkina.so.1 --programs build/programs [--device cpu]
+python -m kina.demo --lib build/release/libkina.so.1 --programs build/release/programs [--device cpu]
 """
 
 from __future__ import annotations
