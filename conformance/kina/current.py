@@ -12,7 +12,10 @@ _current: Runtime | None = None
 def use(library: str | os.PathLike[str] | Runtime) -> Runtime:
     """Makes a runtime, given by path or opened already, the current one."""
     global _current
-    _current = library if isinstance(library, Runtime) else Runtime(library)
+    runtime = library if isinstance(library, Runtime) else Runtime(library)
+    if "runtime_abi_version" in runtime.missing:
+        raise OSError(f"{runtime.path} is no Kina runtime: it exports no runtime_abi_version")
+    _current = runtime
     return _current
 
 

@@ -80,7 +80,8 @@ class Function:
             raise TypeError(f"{self.name} takes {self.arity} tensors, not {len(inputs)}")
         for tensor in inputs:
             if not isinstance(tensor, Tensor) or tensor.runtime is not self._program.runtime:
-                raise TypeError(f"{self.name} takes tensors of its own runtime, not {type(tensor).__name__}")
+                what = "one of another runtime" if isinstance(tensor, Tensor) else type(tensor).__name__
+                raise TypeError(f"{self.name} takes tensors of its own runtime, not {what}; kina.asarray makes one")
         if out is not None and self.output_count != 1:
             raise TypeError(f"{self.name} has {self.output_count} results; out serves one")
         outputs = ffi.new("KinaTensor[]", self.output_count)
