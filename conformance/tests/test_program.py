@@ -63,6 +63,13 @@ def test_a_programs_failure_is_the_runtimes(programs: Path) -> None:
         _ = program.convolution
 
 
+def test_a_library_that_is_no_runtime_does_not_become_the_current_one(library: Path) -> None:
+    with pytest.raises(OSError, match=r"libm\.so\.6 is no Kina runtime"):
+        kina.use("libm.so.6")
+
+    assert kina.current().path == str(library)
+
+
 @pytest.mark.parametrize("name", ["newer_minor_program.so", "newer_major_program.so"])
 def test_a_program_for_a_newer_abi_is_refused(programs: Path, name: str) -> None:
     with pytest.raises(kina.ProgramError, match=r"^VERSION: .* is built for ABI") as refused:

@@ -191,7 +191,7 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> No
         (("list", "--select", "clause=KINA-VERSION-1"), "KINA-VERSION-1 "),
         (("explain", "KINA-STATUS-23"), "runtime_gpu_reduce answers INVALID_ARGUMENT"),
         (("explain", "runtime_gpu_reduce"), "owner    out produce, in borrow"),
-        (("coverage",), "reduction"),
+        (("coverage",), "clauses has a test, or a reason"),
         (("doctor",), "88 functions (88 with tags)"),
     ],
 )
