@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 namespace kina::sim {
@@ -71,18 +72,25 @@ void Scheduler::lose(int32_t device) {
 Queue* Scheduler::make_queue(int32_t device) {
   require_alive(device);
   const std::lock_guard lock(mutex_);
+  start_worker(device);
+  auto& of_device = devices_[static_cast<size_t>(device)]->queues;
+  of_device.reserve(of_device.size() + 1);
   queues_.push_back(std::make_unique<Queue>());
   Queue* queue = queues_.back().get();
   queue->index = static_cast<uint32_t>(queues_.size());
   queue->device = device;
-  devices_[static_cast<size_t>(device)]->queues.push_back(queue);
-  start_worker(device);
+  of_device.push_back(queue);
   return queue;
 }
 
 void Scheduler::start_worker(int32_t device) {
   DeviceState& state = *devices_[static_cast<size_t>(device)];
-  if (!state.worker.joinable()) state.worker = std::thread([this, device] { serve(device); });
+  if (state.worker.joinable()) return;
+  try {
+    state.worker = std::thread([this, device] { serve(device); });
+  } catch (const std::system_error&) {
+    refuse<Message::out_of_threads>("KINA-STATUS-44", {});
+  }
 }
 
 Queue* Scheduler::choose(DeviceState& state) {
@@ -241,7 +249,11 @@ void Scheduler::replay(Queue& queue, const Graph& graph) {
 void* Scheduler::allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept {
   if (is_lost(device)) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (strike(Fault::allocate)) return nullptr;
+  try {
+    if (strike(Fault::allocate)) return nullptr;
+  } catch (...) {  // no memory to count it
+    return nullptr;
+  }
   return devices_[static_cast<size_t>(device)]->arena.allocate(bytes, alignment);
 }
 
@@ -251,9 +263,14 @@ void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept 
   DeviceState& state = *devices_[static_cast<size_t>(device)];
   const auto first = reinterpret_cast<uint64_t>(data);
   // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports
-  // it.
-  if (const auto missing = state.history.forget(first, first + bytes, host_)) {
-    violation_ = describe(*missing);
+  // it. Neither is one that there is no memory to check.
+  try {
+    if (const auto missing = state.history.forget(first, first + bytes, host_)) {
+      violation_ = "a release";  // too short to take memory, which the full account does
+      violation_ = describe(*missing);
+      return;
+    }
+  } catch (...) {
     return;
   }
   state.arena.deallocate(data, bytes);
