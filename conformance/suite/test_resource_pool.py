@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from itertools import pairwise
 from typing import Any
@@ -377,3 +379,36 @@ def test_trim_refuses_what_is_no_live_resource(rt: Executor) -> None:
 
     call.refuses("INVALID_ARGUMENT", resource=None, clause="KINA-STATUS-28", argument="resource")
     call.refuses("INVALID_HANDLE", resource=rt.handle("KinaResource", 99), clause="KINA-STATUS-26")
+
+
+@clause("KINA-STATUS-36", "e8c468e2")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_forked_while_a_thread_is_upstream_does_not_wait_for_it(rt: Executor) -> None:
+    custom = Custom(rt)
+    resource = pool(rt, custom.make(), growth="KINA_GROWTH_NONE", initial_bytes=MIB, flags="KINA_POOL_LAZY")
+    library, null, slots = rt.lib.library, rt.ffi.NULL, [rt.ffi.new("void **") for _ in range(2)]
+    is_upstream, may_return = threading.Event(), threading.Event()
+
+    def linger() -> None:
+        is_upstream.set()
+        may_return.wait(30)
+
+    custom.during_allocate = linger
+    thread = threading.Thread(target=library.runtime_memory_allocate, args=(slots[0], resource.cdata, 64, 0, null))
+    thread.start()
+    assert is_upstream.wait(20)
+
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        custom.during_allocate = lambda: None
+        answer = library.runtime_memory_allocate(slots[1], resource.cdata, 64, 0, null)
+        answer |= library.runtime_memory_deallocate(resource.cdata, slots[1][0], 64, 0, null)
+        os._exit(answer)
+    told = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    may_return.set()
+    thread.join()
+
+    assert told == 0
+    deallocate(rt, resource, slots[0][0], 64)

@@ -686,6 +686,50 @@ def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: E
     assert told == ""
 
 
+@clause("KINA-STATUS-36", "e8c468e2")
+@pytest.mark.needs("sim")
+def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        rt = opened()
+        neg = rt.constants["KINA_UNARY_NEG"]
+        stop = threading.Event()
+        xs = [tensor(rt, (4,), (12, 0)) for _ in range(3)]
+        host, stream = tensor(rt), ffi.new("KinaStream *")
+        assert rt.runtime_stream_checkout(stream, 12, 0) == 0
+
+        def work(x):
+            while not stop.is_set():
+                y, z = ffi.new("KinaTensor *"), ffi.new("KinaTensor *")
+                codes = [rt.runtime_gpu_unary(y, x, neg), rt.runtime_copy(z, host, 12, 0)]
+                codes += [rt.runtime_tensor_record_use(x, stream[0], rt.constants["KINA_ACCESS_READ_WRITE"]), rt.runtime_tensor_synchronize(x)]
+                assert not any(codes + [rt.runtime_free(y), rt.runtime_free(z)]), codes
+
+        threads = [threading.Thread(target=work, args=(x,)) for x in xs]
+        for thread in threads: thread.start()
+        bad = 0
+        for _ in range(25):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                y = ffi.new("KinaTensor *")
+                codes = [rt.runtime_free(x) for x in xs] + [rt.runtime_gpu_unary(y, host, neg), rt.runtime_free(host)]
+                os._exit(any(codes))
+            bad += os.waitpid(child, 0)[1] != 0
+            if bad: break
+        stop.set()
+        for thread in threads: thread.join()
+        assert not bad, "a child hung or died"
+        """,
+        KINA_SIM_DEVICES="1",
+    )
+
+    assert told == ""
+
+
 @clause("KINA-STATUS-37", "5bf5ab8e")
 def test_no_function_reaches_another_through_its_public_symbol(rt: Executor) -> None:
     if is_elf(rt.lib.path):

@@ -4,9 +4,17 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <array>
 #include <new>
 
+#include "impl/core/lasting.h"
+
 namespace kina {
+namespace {
+
+std::atomic<uint64_t> g_forks{0};
+
+}  // namespace
 
 struct MutexList {
   std::mutex mutex;
@@ -17,7 +25,11 @@ struct MutexList {
     alignas(MutexList) static unsigned char bytes[sizeof(MutexList)];
     static MutexList* const made = [] {
       auto* list = new (bytes) MutexList;
-      pthread_atfork([] { instance().take_all(); }, [] { instance().leave_all(); }, [] { instance().leave_all(); });
+      pthread_atfork([] { instance().take_all(); }, [] { instance().leave_all(); },
+                     [] {
+                       g_forks.fetch_add(1, std::memory_order_relaxed);
+                       instance().leave_all();
+                     });
       return list;
     }();
     return *made;
@@ -58,5 +70,20 @@ struct MutexList {
 
 Mutex::Mutex() { MutexList::instance().add(*this); }
 Mutex::~Mutex() { MutexList::instance().remove(*this); }
+
+uint64_t forks() noexcept { return g_forks.load(std::memory_order_relaxed); }
+
+Mutex& shared_mutex_of(const void* object) noexcept {
+  static Lasting<std::array<Mutex, 16>> all;
+  return (*all)[(reinterpret_cast<uintptr_t>(object) / 64) % 16];
+}
+
+// The thread that held it is not in this process, and its mutex cannot be destroyed.
+void TurnMutex::renew() noexcept {
+  const std::lock_guard lock(shared_mutex_of(this));
+  if (!is_inherited()) return;
+  new (&mutex_) std::mutex;
+  forks_.store(forks(), std::memory_order_release);
+}
 
 }  // namespace kina

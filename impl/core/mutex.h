@@ -2,6 +2,8 @@
 // they guard whole.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 
 namespace kina {
@@ -25,6 +27,32 @@ class Mutex {
   std::mutex mutex_;
   Mutex* previous_ = nullptr;
   Mutex* next_ = nullptr;
+};
+
+// Counts the forks that led to this process: threads of its ancestors do not run here. Alike from one fork to the next
+// once there is a Mutex.
+uint64_t forks() noexcept;
+
+// The mutex of an object that comes and goes too often for one of its own. Others share it: it is held for a moment,
+// and only one of them at a time.
+Mutex& shared_mutex_of(const void* object) noexcept;
+
+// A lock that is held while devices are waited for, so that no fork can wait for it. A child finds it free, whoever
+// held it: what it guards has to be changed under a Mutex as well.
+class TurnMutex {
+ public:
+  void lock() {
+    if (is_inherited()) renew();
+    mutex_.lock();
+  }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  bool is_inherited() const noexcept { return forks_.load(std::memory_order_acquire) != forks(); }
+  void renew() noexcept;
+
+  std::mutex mutex_;
+  std::atomic<uint64_t> forks_{forks()};
 };
 
 }  // namespace kina

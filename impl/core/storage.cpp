@@ -61,6 +61,7 @@ bool Storage::try_hold() noexcept {
 bool Storage::settle_uses() noexcept {
   if (uses.is_idle()) [[likely]]
     return true;
+  if (uses.is_inherited() && device_.backend().is_asynchronous()) return false;  // lost in a forked child
   const bool is_on_host = resource_ ? !resource_->supports_streams() : is_owner_on_host_;
   try {
     const std::lock_guard lock(uses.mutex);
@@ -92,13 +93,13 @@ void Storage::drop() {
 FailedRange Storage::failure_in(const View& view) const {
   if (is_clean()) [[likely]]
     return {};
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex());
   return failures_.lowest(Runs(view, data_));
 }
 
 void Storage::mark_failed(const View& view, const Ref<Claim>& claim) {
   const Runs runs(view, data_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex());
   failures_.mark(runs, claim);
   has_failures_.store(!failures_.is_clean(), std::memory_order_release);
 }
@@ -109,7 +110,7 @@ void Storage::repair(const View& view) noexcept {
   try {
     clear_failed(view);
   } catch (...) {  // no memory to split a range: what can be cleared without is
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex());
     failures_.clear(Runs(view, data_));
   }
 }
@@ -118,7 +119,7 @@ bool Storage::clear_failed(const View& view) {
   if (is_clean()) [[likely]]
     return false;
   const Runs runs(view, data_);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex());
   failures_.make_room(runs);
   const bool was_failed = failures_.clear(runs);
   has_failures_.store(!failures_.is_clean(), std::memory_order_release);

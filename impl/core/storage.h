@@ -3,10 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "impl/core/counted.h"
 #include "impl/core/failure.h"
+#include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/core/uses.h"
 
@@ -92,7 +92,7 @@ class Storage final : public Counted {
   std::atomic<uint64_t> holders_{1};
   std::atomic<int32_t> tensors_{0};
   std::atomic<bool> has_failures_{false};
-  mutable std::mutex mutex_;
+  Mutex& mutex() const noexcept { return shared_mutex_of(this); }  // of the failures
   FailureMap failures_;
 };
 

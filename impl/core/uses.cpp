@@ -21,6 +21,7 @@ void Uses::wait(Access access) {
 }
 
 void Uses::reserve() {
+  const std::lock_guard lock(shared_mutex_of(this));  // a fork finds the lists whole
   readers_.reserve(readers_.size() + 1);
   peers_.reserve(peers_.size() + 1);
 }
@@ -36,6 +37,7 @@ void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
 }
 
 void Uses::note(Access access, const Point& point) noexcept {
+  const std::lock_guard lock(shared_mutex_of(this));
   if (access == Access::write) {
     writer_ = point;
     readers_.clear();  // the write waited for them
@@ -46,6 +48,7 @@ void Uses::note(Access access, const Point& point) noexcept {
 }
 
 void Uses::note_peer(const Point& point) noexcept {
+  const std::lock_guard lock(shared_mutex_of(this));
   put(peers_, point);
   is_used_.store(true, std::memory_order_release);
 }

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "impl/core/mutex.h"
 #include "impl/core/order.h"
 
 namespace kina {
@@ -37,11 +37,15 @@ class Uses {
     for (const Point& peer : peers_) f(peer);
   }
 
-  std::mutex mutex;
+  // The uses were noted by a process that this one was forked from.
+  bool is_inherited() const noexcept { return forks_ != forks(); }
+
+  TurnMutex mutex;
 
  private:
   static void put(std::vector<Point>& points, const Point& point) noexcept;
 
+  const uint64_t forks_ = forks();
   std::atomic<bool> is_used_{false};
   std::optional<Point> writer_;
   std::vector<Point> readers_;  // one for each stream

@@ -2,6 +2,7 @@
 #include "impl/memory/pool.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -61,19 +62,19 @@ PoolResource::~PoolResource() {
     const std::lock_guard lock(all.mutex);
     all.pools.erase(std::find(all.pools.begin(), all.pools.end(), this));
   }
-  Lock lock(mutex_.native());
+  Lock lock = enter();
   shed(0, device().main(), lock);
 }
 
 KinaStatus PoolResource::start(Stream& stream) noexcept {
   if (plan_.is_lazy) return KINA_SUCCESS;
-  Lock lock(mutex_.native());
+  Lock lock = enter();
   const KinaStatus status = initial_bytes_ == 0 ? KINA_SUCCESS : grow(initial_bytes_, alignment(), stream, lock);
   return status == KINA_ERROR_OUT_OF_MEMORY && plan_.is_initial_default ? KINA_SUCCESS : status;
 }
 
 Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
-  Lock lock(mutex_.native());
+  Lock lock = enter();
   const uint64_t needed = arena_.needed(request);
   bool is_hit = true;
   bool is_last_try = needed == 0;
@@ -135,41 +136,47 @@ bool PoolResource::may_wait() const noexcept {
 }
 
 KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept {
-  Visit visit{std::this_thread::get_id(), visits_};
-  visits_ = &visit;
+  Visit visit{std::this_thread::get_id(), bytes};
+  add(visit);
   reserved_bytes_ += bytes;
   const uint64_t initial_bytes = std::exchange(initial_bytes_, 0);
   const Request request{bytes, std::max(alignment, arena_.granule()), BlockUse::internal};
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
   lock.unlock();
   Allocation made = upstream()->take(request, stream);
-  lock.lock();
+  come_back(visit, lock);
   if (made.status == KINA_SUCCESS && !arena_.add({made.data, bytes, request.alignment})) {
     counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
     lock.unlock();
     upstream()->give(made.data, request, stream);
-    lock.lock();
+    come_back(visit, lock);
     made.status = KINA_ERROR_OUT_OF_MEMORY;
   }
   if (made.status != KINA_SUCCESS) {
     reserved_bytes_ -= bytes;
-    initial_bytes_ = initial_bytes;
+    if (initial_bytes != 0) initial_bytes_ = initial_bytes;
+  } else if (initial_bytes != 0) {
+    initial_bytes_ = 0;  // a forked child put it back
   }
   leave(visit);
   return made.status;
 }
 
 uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept {
-  Visit visit{std::this_thread::get_id(), visits_};
-  visits_ = &visit;
   uint64_t total = 0;
   ArenaSpan span;
+  Visit visit{std::this_thread::get_id(), 0};
+  add(visit);
   while (arena_.remove_free_span(keep_bytes, span)) {
+    visit.bytes = span.bytes;
+    moving_bytes_ += span.bytes;
     counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
     lock.unlock();
     upstream()->give(span.base, {span.bytes, span.alignment, BlockUse::internal}, stream);
-    lock.lock();
+    come_back(visit, lock);
     reserved_bytes_ -= span.bytes;
+    moving_bytes_ -= span.bytes;
+    visit.bytes = 0;
     total += span.bytes;
   }
   if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
@@ -177,17 +184,47 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
   return total;
 }
 
+PoolResource::Lock PoolResource::enter() noexcept {
+  Lock lock(mutex_.native());
+  if (forks_ != forks()) renew();
+  return lock;
+}
+
+// In a forked child: the threads that visit upstream or wait are not here, nor what they were about to bring.
+void PoolResource::renew() noexcept {
+  forks_ = forks();
+  visits_ = nullptr;
+  reserved_bytes_ -= std::exchange(moving_bytes_, 0);
+  if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
+  new (&changed_) std::condition_variable;  // destroying the old one would wait for those that wait on it
+}
+
+void PoolResource::add(Visit& visit) noexcept {
+  visit.forks = forks_;
+  visit.next = visits_;
+  visits_ = &visit;
+  moving_bytes_ += visit.bytes;
+}
+
 void PoolResource::leave(Visit& visit) noexcept {
   Visit** at = &visits_;
   while (*at != &visit) at = &(*at)->next;
   *at = visit.next;
+  moving_bytes_ -= visit.bytes;
   changed_.notify_all();
+}
+
+void PoolResource::come_back(Visit& visit, Lock& lock) noexcept {
+  lock = enter();
+  if (visit.forks == forks_) return;
+  add(visit);  // the callback forked: this is the child
+  reserved_bytes_ += visit.bytes;
 }
 
 // Whoever is given the block next may be on another stream: what this one does with it has to be over.
 Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
   const Fate fate = settle(stream) ? Fate::reuse : Fate::abandon;
-  const Lock lock(mutex_.native());
+  const Lock lock = enter();
   const Return answer = arena_.give(data, request, fate);
   if (answer != Return::done) return answer;
   count_given(request);
@@ -197,7 +234,7 @@ Return PoolResource::do_give(void* data, const Request& request, Stream& stream)
 }
 
 uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
-  Lock lock(mutex_.native());
+  Lock lock = enter();
   return shed(keep_bytes, device().main(), lock);
 }
 
@@ -232,7 +269,7 @@ void shed_after_synchronise(Device& device) noexcept {
 }
 
 void PoolResource::shed_above_threshold() noexcept {
-  Lock lock(mutex_.native());
+  Lock lock = enter();
   shed(plan_.threshold_bytes, device().main(), lock);
 }
 

@@ -52,7 +52,9 @@ class PoolResource final : public Resource {
   // A thread that talks to upstream, without the lock. Others may wait for what it brings; it never waits itself.
   struct Visit {
     std::thread::id thread;
-    Visit* next;
+    uint64_t bytes;  // of the span that it brings or takes away
+    Visit* next = nullptr;
+    uint64_t forks = 0;
   };
   bool may_wait() const noexcept;
 
@@ -60,7 +62,12 @@ class PoolResource final : public Resource {
   // These leave the lock while they call upstream.
   KinaStatus grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept;
   uint64_t shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept;
+  Lock enter() noexcept;
+  void renew() noexcept;
+  void add(Visit& visit) noexcept;
   void leave(Visit& visit) noexcept;
+  // Takes the lock again after a call upstream.
+  void come_back(Visit& visit, Lock& lock) noexcept;
 
   const PoolPlan plan_;
   mutable Mutex mutex_;
@@ -68,7 +75,9 @@ class PoolResource final : public Resource {
   Arena arena_;
   uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out
   uint64_t initial_bytes_;       // of the span that comes first; 0 when it has come
-  Visit* visits_ = nullptr;
+  Visit* visits_ = nullptr;      // on the stacks of threads of this process
+  uint64_t moving_bytes_ = 0;    // of the reserved ones: spans of visits
+  uint64_t forks_ = forks();
 };
 
 // A pool that has its initial span, unless the plan is lazy; throws what the upstream refused with.

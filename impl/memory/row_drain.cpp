@@ -14,6 +14,7 @@
 #include "impl/core/error.h"
 #include "impl/core/handle.h"
 #include "impl/core/lasting.h"
+#include "impl/core/mutex.h"
 
 namespace kina {
 namespace {
@@ -23,19 +24,9 @@ constexpr auto kNap = std::chrono::milliseconds(1);
 constexpr int kNapsBeforeSleep = 20;
 constexpr auto kPatienceAtExit = std::chrono::seconds(2);
 
-// Counts the forks that led to this process: the threads of its ancestors do not run here.
-std::atomic<uint64_t> g_process{0};
-
-uint64_t this_process() noexcept {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { g_process.fetch_add(1, std::memory_order_relaxed); });
-  (void)registered;
-  return g_process.load(std::memory_order_relaxed);
-}
-
 // Drains that write to a file or to stderr, to be settled at exit.
 struct FileDrains {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<RowDrain*> drains;
 };
 FileDrains& file_drains() noexcept {
@@ -44,11 +35,17 @@ FileDrains& file_drains() noexcept {
 }
 
 __attribute__((destructor)) void settle_at_exit() noexcept {
+  // No waiting with the lock: a fork takes it.
   FileDrains& all = file_drains();
-  const std::unique_lock lock(all.mutex,
-                              std::try_to_lock);  // held by a thread that was lost in a fork: nothing to wait for
-  if (!lock.owns_lock()) return;
-  for (RowDrain* drain : all.drains) drain->settle();
+  for (size_t index = 0;; ++index) {
+    Ref<RowDrain> drain;
+    {
+      const std::lock_guard lock(all.mutex);
+      if (index >= all.drains.size()) return;
+      drain = Ref<RowDrain>::try_share(all.drains[index]);
+    }
+    if (drain) drain->settle();
+  }
 }
 
 uint64_t now_nanoseconds() noexcept {
@@ -93,9 +90,9 @@ RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name
       resource_name_(resource_name),
       rows_(new_array<LogRow>(capacity)),
       frames_(new_array<uint64_t>(has_frames ? capacity * kFrames : 0)),
-      process_(this_process()) {}
+      forks_(forks()) {}
 
-bool RowDrain::is_in_other_process() const noexcept { return g_process.load(std::memory_order_relaxed) != process_; }
+bool RowDrain::is_in_other_process() const noexcept { return forks() != forks_; }
 
 // The thread takes no signals: they are the program's.
 bool RowDrain::start() noexcept {

@@ -53,7 +53,7 @@ class RowDrain final : public Counted {
   const std::string resource_name_;
   const std::unique_ptr<LogRow[]> rows_;
   const std::unique_ptr<uint64_t[]> frames_;  // kFrames for each row, or none
-  const uint64_t process_;
+  const uint64_t forks_;
   RowTarget target_;
   pthread_t thread_{};
 
