@@ -384,6 +384,40 @@ def test_a_failed_input_marks_the_result_and_out_of_memory_does_not(rt: Executor
     assert rt.call("runtime_failure_get", out).succeeds().out.failure == failure
 
 
+@clause("KINA-STATUS-20", "f6364a9f")
+@pytest.mark.needs("sim")
+@pytest.mark.parametrize(
+    ("fault", "statuses"),
+    [("lost:2", ["DEVICE_LOST", "DEVICE_LOST"]), ("launch:2", ["KERNEL_LAUNCH", "SUCCESS"])],
+)
+def test_what_the_device_answered_marks_the_result(rt: Executor, fault: str, statuses: list[str]) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        neg = rt.constants["KINA_UNARY_NEG"]
+        x, later = tensor(rt, (4,), (12, 0)), tensor(rt, (4,), (12, 0))
+        out, empty = ffi.new("KinaTensor *"), ffi.new("KinaTensor *")
+        assert rt.runtime_gpu_unary(out, x, neg) == 0
+        for result in (out, later):
+            status = rt.runtime_gpu_unary(result, x, neg)
+            said = status and ffi.string(rt.runtime_last_error_message())
+            info = ffi.new("KinaFailureInfo *")
+            info.struct_size = ffi.sizeof("KinaFailureInfo")
+            assert rt.runtime_failure_get(info, result) == 0
+            assert info.status == status, (word(rt, status), word(rt, info.status))
+            if status:
+                assert (info.range.start, info.range.end) == (0, 16)
+                assert ffi.string(info.function) == b"runtime_gpu_unary" and ffi.string(info.message) in said
+            print(word(rt, status))
+        """,
+        KINA_SIM_DEVICES="1",
+        KINA_SIM_FAULT=fault,
+    )
+
+    assert told.split() == statuses
+
+
 # ---- precedence ------------------------------------------------------------------------------------------------------
 
 

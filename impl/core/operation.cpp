@@ -36,14 +36,13 @@ Operation::Operation(const char* function, Output& out, Inputs inputs, const Geo
                      Device& device, Device& execution)
     : function_(function), out_(out) {
   refuse_failed_inputs(inputs);
-  require_alive(execution);
-  stream_ = operation_stream(execution, out, inputs);
-  if (out.is_empty()) {
-    make_out(shape, dtype, device);
-  } else {
-    out_view_ = out.view();
-  }
-  prepare_turn(inputs);
+  if (!out.is_empty()) out_view_ = out.view();
+  guarded([&] {
+    require_alive(execution);
+    stream_ = operation_stream(execution, out, inputs);
+    if (out.is_empty()) make_out(shape, dtype, device);
+    prepare_turn(inputs);
+  });
 }
 
 void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device) {
@@ -95,18 +94,32 @@ void Operation::refuse_failed_inputs(Inputs inputs) {
 void Operation::commit() {
   if (!made_ && out_.storage() != nullptr) out_.storage()->repair(out_view_);  // in the turn: a later failure stays
   end_turn();
-  if (is_read_by_host_) wait_for(now(*stream_));
+  if (is_read_by_host_) guarded([&] { wait_for(now(*stream_)); });
   if (made_) made_->publish(out_.struct_());
   is_committed_ = true;
 }
 
 Operation::~Operation() {
   if (!is_committed_) end_turn();
-  if (is_committed_ || !has_started_ || made_ || out_.storage() == nullptr) return;
+  if (!is_committed_ && has_written_ && !is_failed_)
+    mark_out(KINA_ERROR_INTERNAL, "the operation ended before its work was done");
+}
+
+void Operation::note_failure(const Error& error) noexcept {
+  switch (error.status) {
+    case KINA_ERROR_OUT_OF_MEMORY:
+    case KINA_ERROR_FAILED_INPUT:
+    case KINA_ERROR_INDEX_OUT_OF_RANGE: return;
+    default: return mark_out(error.status, error.text);
+  }
+}
+
+void Operation::mark_out(KinaStatus status, const char* text) noexcept {
+  if (out_.is_empty() || out_.storage() == nullptr) return;
   try {
-    const Ref<Failure> root =
-        Failure::make(KINA_ERROR_INTERNAL, function_, "the operation ended before its work was done");
+    const Ref<Failure> root = Failure::make(status, function_, text);
     out_.storage()->mark_failed(out_view_, make_counted<Claim>(root));
+    is_failed_ = true;
   } catch (...) {
     return;  // no memory to say so: the bytes are what the work left
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <new>
 #include <optional>
 
 #include "impl/core/operand.h"
@@ -41,7 +42,8 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
 // `out` and waits on the host for earlier uses of the bytes; `run` does the work, on a device inside its turn; `commit`
-// publishes. Destroyed before commit, an output that existed before is left failed, and a new one is gone.
+// publishes. A step that fails leaves an output that existed before failed with what it throws, unless nothing may have
+// been written and the failure is one that marks nothing [KINA-STATUS-20]; a new output is gone.
 class Operation {
  public:
   // `shape` and `dtype` of the result, which lies on `device` and has compact strides when it is allocated here.
@@ -61,9 +63,28 @@ class Operation {
   // Runs the row and remembers that bytes of `out` may have changed.
   template <class Args>
   void run(Row<Args> row, const Args& args) {
-    if (!has_started_) turn_.begin(*stream_);
-    has_started_ = true;
-    launch(function_, *stream_, row, args);
+    guarded([&] {
+      if (!has_started_) turn_.begin(*stream_);
+      has_started_ = true;
+      launch(function_, *stream_, row, args);
+      has_written_ = true;
+    });
+  }
+
+  // What `step` returns; its failure is noted on the way out.
+  template <class Step>
+  auto guarded(Step&& step) -> decltype(step()) {
+    try {
+      return step();
+    } catch (const Error& error) {
+      note_failure(error);
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      has_written_ |= has_started_;  // nothing is known about it
+      throw;
+    }
   }
 
   // Notes what has run and lets others use the bytes. Memory is asked for before the first `run` and goes back after
@@ -77,6 +98,8 @@ class Operation {
   void refuse_failed_inputs(Inputs inputs);
   void make_out(const Geometry& shape, KinaDtype dtype, Device& device);
   void prepare_turn(Inputs inputs);
+  void note_failure(const Error& error) noexcept;
+  void mark_out(KinaStatus status, const char* text) noexcept;
 
   const char* function_;
   Output& out_;
@@ -86,6 +109,8 @@ class Operation {
   Turn turn_;                     // of work on an asynchronous device
   bool is_read_by_host_ = false;  // caller's host memory takes part in it: the call returns when it has run
   bool has_started_ = false;
+  bool has_written_ = false;  // work that writes `out` may be under way
+  bool is_failed_ = false;    // `out` is marked
   bool is_committed_ = false;
 };
 
@@ -97,7 +122,7 @@ class Workspace {
         resource_(current_resource(device)),
         stream_(operation.stream()),
         bytes_(bytes),
-        data_(resource_->allocate(bytes, kStorageAlignment, stream_)) {}
+        data_(operation.guarded([&] { return resource_->allocate(bytes, kStorageAlignment, stream_); })) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   ~Workspace() {
