@@ -15,13 +15,13 @@ constexpr Argument kStream{2, "stream"};
 
 KinaStream name_of(const Stream& stream) { return handle_of<KinaStream>(stream.handle); }
 
-// The functions that give a stream of a device differ in nothing but the choice.
+// The functions that give a stream of a device differ in nothing but the choice, which is a name.
 template <class Choose>
 KinaStatus give_stream(const char* function, KinaStream* out, int32_t device_type, int32_t device_id, Choose choose) {
   return boundary(function, [&] {
     Pointer given(out, kOut);
     dereference(given);
-    *given = name_of(*choose(require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"})));
+    *given = choose(require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"}));
   });
 }
 
@@ -45,12 +45,11 @@ KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, 
 }  // namespace
 
 KinaStatus runtime_stream_main(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id,
-                     [](Device& device) { return Ref<Stream>::share(&device.main()); });
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return name_of(device.main()); });
 }
 
 KinaStatus runtime_stream_checkout(KinaStream* out, int32_t device_type, int32_t device_id) {
-  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return device.checkout(); });
+  return give_stream(__func__, out, device_type, device_id, [](Device& device) { return name_of(*device.checkout()); });
 }
 
 KinaStatus runtime_stream_checkin(KinaStream stream) {
@@ -123,7 +122,7 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
 
 KinaStatus runtime_stream_current(KinaStream* out, int32_t device_type, int32_t device_id) {
   return give_stream(__func__, out, device_type, device_id,
-                     [](Device& device) { return Ref<Stream>::share(&current_stream(device)); });
+                     [](Device& device) { return name_of(current_stream(device)); });
 }
 
 KinaStatus runtime_stream_phase(KinaStream* out, int32_t device_type, int32_t device_id, int32_t phase) {

@@ -63,7 +63,8 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
     Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, place);
     view.data = storage->data();
-    NewTensor(std::move(storage), device, place.handle, KINA_FLAG_OWNED, view).publish(*made);
+    const uint64_t name = ordered ? value_of(stream) : place.handle.load();
+    NewTensor(std::move(storage), device, name, KINA_FLAG_OWNED, view).publish(*made);
   });
 }
 

@@ -32,7 +32,7 @@ class Stream final : public Counted {
   // An ended stream can be bound again.
   void reopen() noexcept { bindings_.store(0, std::memory_order_release); }
 
-  uint64_t handle = 0;
+  std::atomic<uint64_t> handle{0};  // its newest name: a checkout on one thread while others read it
   Timeline timeline;
 
  private:
