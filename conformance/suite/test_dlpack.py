@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
 from kina_conformance import strategies as own
+from kina_conformance.alone import alone
 from kina_conformance.cases import case
 from kina_conformance.dtypes import DTYPES, dtype_of
 from kina_conformance.memory import Tensor, compact
@@ -628,6 +629,42 @@ def test_failed_bytes_are_not_exported(rt: Executor, legacy: bool) -> None:
 
     assert record.failure != 0
     assert seen(rt, export(rt, fine, legacy)).tolist() == [3, 4]
+
+
+@clause("KINA-DLPACK-25", "e443997a")
+@pytest.mark.needs("sim", "dlpack")
+def test_bytes_whose_consumer_cannot_be_followed_are_never_reused(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        neg = rt.constants["KINA_UNARY_NEG"]
+        consumer, current = ffi.new("KinaStream *"), ffi.new("KinaResource *")
+        assert rt.runtime_stream_checkout(consumer, 12, 0) == rt.runtime_resource_current(current, 12, 0) == 0
+
+        def leaked():
+            info = ffi.new("KinaResourceInfo *")
+            info.struct_size = ffi.sizeof("KinaResourceInfo")
+            assert rt.runtime_resource_info(info, current[0]) == 0
+            return info.leaked_blocks
+
+        for _ in range(2):
+            x, alias, y = tensor(rt, (4,), (12, 0)), ffi.new("KinaTensor *"), ffi.new("KinaTensor *")
+            assert rt.runtime_gpu_unary(x, x, neg) == rt.runtime_alias(alias, x) == 0
+            params = ffi.new("KinaDlpackParams *")
+            params.struct_size, params.stream = ffi.sizeof("KinaDlpackParams"), consumer[0]
+            managed = ffi.new("struct DLManagedTensorVersioned **")
+            assert rt.runtime_to_dlpack(managed, x, params) == 0  # the first event: the writer's
+            assert rt.runtime_gpu_unary(y, alias, neg) == rt.runtime_free(alias) == 0
+            before = leaked()
+            managed[0].deleter(managed[0])  # the second one: the reader's, which cannot be had
+            print(leaked() - before)
+        """,
+        KINA_SIM_DEVICES="1",
+        KINA_SIM_FAULT="event:2",
+    )
+
+    assert told.split() == ["1", "0"]
 
 
 @both

@@ -29,7 +29,7 @@ void follow_consumer(Storage& storage, Stream& stream) noexcept {
     turn.begin(stream);
     turn.end(after_foreign_work(stream));
   } catch (...) {
-    return;  // the device is lost or host memory is out: nothing can be ordered any more
+    storage.abandon();  // the driver refused or host memory is out: nothing can be ordered after the consumer
   }
 }
 

@@ -78,7 +78,7 @@ bool Storage::settle_uses() noexcept {
 
 void Storage::drop() {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  const bool is_settled = settle_uses();
+  const bool is_settled = settle_uses() && !is_abandoned_.load(std::memory_order_acquire);
   // Weak references keep this object, not the resource.
   if (const Ref<Resource> resource = std::move(resource_)) {
     if (is_settled) {

@@ -47,6 +47,9 @@ class Storage final : public Counted {
   // Throws nothing, but a foreign deleter may end the thread.
   void drop();
 
+  // A use of the bytes could not be noted: nothing can follow it, so they never go back and count as leaked.
+  void abandon() noexcept { is_abandoned_.store(true, std::memory_order_release); }
+
   // Live tensors and exports, for exclusivity.
   void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }
   int32_t tensors() const noexcept { return tensors_.load(std::memory_order_acquire); }
@@ -92,6 +95,7 @@ class Storage final : public Counted {
   std::atomic<uint64_t> holders_{1};
   std::atomic<int32_t> tensors_{0};
   std::atomic<bool> has_failures_{false};
+  std::atomic<bool> is_abandoned_{false};
   Mutex& mutex() const noexcept { return shared_mutex_of(this); }  // of the failures
   FailureMap failures_;
 };
