@@ -36,5 +36,5 @@ kina_plant(overflow impl/cpu/backend.cpp
 
 # Failures are marked without the storage's lock. Found by ci/tsan.
 kina_plant(unlocked impl/core/storage.cpp
-  "  const std::lock_guard lock(mutex_);\n  failures_.mark("
+  "  const std::lock_guard lock(mutex());\n  failures_.mark("
   "  failures_.mark(")

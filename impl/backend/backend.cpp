@@ -11,6 +11,7 @@ namespace {
 }  // namespace
 
 NativeStream Backend::make_stream(int32_t) { refuse_synchronous(); }
+void Backend::end_stream(NativeStream) noexcept {}
 NativeEvent Backend::record(NativeStream) { refuse_synchronous(); }
 void Backend::wait(NativeStream, NativeEvent) { refuse_synchronous(); }
 void Backend::synchronize(NativeEvent) { refuse_synchronous(); }

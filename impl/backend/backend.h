@@ -160,8 +160,11 @@ class Backend {
   // Whether `device_id` reads and writes memory of `peer_id`.
   virtual bool can_access(int32_t device_id, int32_t peer_id) const noexcept { return device_id == peer_id; }
 
-  // Streams and events of an asynchronous device. All but `release` throw what the driver refused with.
+  // Streams and events of an asynchronous device. All but `end_stream` and `release` throw what the driver
+  // refused with.
   virtual NativeStream make_stream(int32_t device_id);
+  // The stream was never given to a caller and is not used again.
+  virtual void end_stream(NativeStream stream) noexcept;
   virtual NativeEvent record(NativeStream stream);
   virtual void wait(NativeStream stream, NativeEvent event);
   virtual void synchronize(NativeEvent event);

@@ -10,9 +10,17 @@ namespace {
 
 Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
   Backend& backend = device.backend();
-  const NativeStream native = backend.is_asynchronous() ? backend.make_stream(device.id()) : nullptr;
-  Ref<Stream> stream = make_counted<Stream>(device, native, origin);
+  // Ended again unless a stream with a name has it.
+  struct Pending {
+    Backend& backend;
+    NativeStream native;
+    ~Pending() {
+      if (native != nullptr) backend.end_stream(native);
+    }
+  } pending{backend, backend.is_asynchronous() ? backend.make_stream(device.id()) : nullptr};
+  Ref<Stream> stream = make_counted<Stream>(device, pending.native, origin);
   stream->handle = streams().insert(stream.get());
+  pending.native = nullptr;
   return stream;
 }
 
@@ -38,7 +46,11 @@ Device::Device(Backend& backend, int32_t id)
 Ref<Stream> Device::phase(int32_t n) {
   const std::lock_guard lock(mutex);
   if (const auto found = phases_.find(n); found != phases_.end()) return found->second;
-  return phases_.emplace(n, make_stream(*this, StreamOrigin::phase)).first->second;
+  std::map<int32_t, Ref<Stream>> made;  // its room comes first: a stream that has a name stays
+  Ref<Stream>& stream = made[n];
+  stream = make_stream(*this, StreamOrigin::phase);
+  phases_.merge(made);
+  return stream;
 }
 
 Ref<Stream> Device::checkout() {

@@ -131,6 +131,7 @@ class SimulatedBackend final : public Backend {
   }
 
   NativeStream make_stream(int32_t device_id) override { return native_make_queue(device_id); }
+  void end_stream(NativeStream stream) noexcept override { Scheduler::instance().end_queue(queue_of(stream)); }
   NativeEvent record(NativeStream stream) override {
     auto box = std::make_unique<NativeEventBox>();
     box->device = queue_of(stream).device;

@@ -72,15 +72,26 @@ void Scheduler::lose(int32_t device) {
 Queue* Scheduler::make_queue(int32_t device) {
   require_alive(device);
   const std::lock_guard lock(mutex_);
+  DeviceState& state = *devices_[static_cast<size_t>(device)];
+  if (!state.ended.empty()) {
+    Queue* queue = state.ended.back();
+    state.ended.pop_back();
+    return queue;
+  }
   start_worker(device);
-  auto& of_device = devices_[static_cast<size_t>(device)]->queues;
-  of_device.reserve(of_device.size() + 1);
+  if (state.queues.size() == state.queues.capacity()) state.queues.reserve(2 * state.queues.size() + 8);
+  state.ended.reserve(state.queues.capacity());
   queues_.push_back(std::make_unique<Queue>());
   Queue* queue = queues_.back().get();
   queue->index = static_cast<uint32_t>(queues_.size());
   queue->device = device;
-  of_device.push_back(queue);
+  state.queues.push_back(queue);
   return queue;
+}
+
+void Scheduler::end_queue(Queue& queue) noexcept {
+  const std::lock_guard lock(mutex_);
+  devices_[static_cast<size_t>(queue.device)]->ended.push_back(&queue);
 }
 
 void Scheduler::start_worker(int32_t device) {

@@ -65,6 +65,8 @@ class Scheduler {
   ~Scheduler();
 
   Queue* make_queue(int32_t device);
+  // Nobody enqueues on it any more: it is the next one that `make_queue` gives out.
+  void end_queue(Queue& queue) noexcept;
 
   // Enqueues `work`, which touches `touched`. Throws what a fault asks for, and INTERNAL where an edge is missing.
   void enqueue(Queue& queue, const char* name, std::function<void()> work,
@@ -101,6 +103,7 @@ class Scheduler {
     Arena arena;
     History history;
     std::vector<Queue*> queues;
+    std::vector<Queue*> ended;  // of these, to be given out again; room for all
     std::atomic<bool> is_lost{false};
     std::thread worker;
   };

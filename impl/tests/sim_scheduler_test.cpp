@@ -56,6 +56,17 @@ TEST(SimScheduler, KeepsTheOrderThatEventsAskFor) {
   }
 }
 
+TEST(SimScheduler, GivesAnEndedQueueOutAgain) {
+  Scheduler scheduler(one_device(0));
+  Queue* kept = scheduler.make_queue(0);
+  Queue* ended = scheduler.make_queue(0);
+  scheduler.end_queue(*ended);
+  EXPECT_EQ(scheduler.make_queue(0), ended);
+  Queue* fresh = scheduler.make_queue(0);
+  EXPECT_NE(fresh, kept);
+  EXPECT_NE(fresh, ended);
+}
+
 TEST(SimScheduler, NamesTheMissingEdge) {
   Scheduler scheduler(one_device(0));
   Queue* writer = scheduler.make_queue(0);
