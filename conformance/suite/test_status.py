@@ -729,7 +729,7 @@ def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: E
         import warnings
         warnings.simplefilter("ignore")
         rt = opened()
-        neg = rt.constants["KINA_UNARY_NEG"]
+        neg, both = rt.constants["KINA_UNARY_NEG"], rt.constants["KINA_ACCESS_READ_WRITE"]
         stop = threading.Event()
         xs = [tensor(rt, (4,), (12, 0)) for _ in range(3)]
         host, stream = tensor(rt), ffi.new("KinaStream *")
@@ -739,7 +739,7 @@ def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: E
             while not stop.is_set():
                 y, z = ffi.new("KinaTensor *"), ffi.new("KinaTensor *")
                 codes = [rt.runtime_gpu_unary(y, x, neg), rt.runtime_copy(z, host, 12, 0)]
-                codes += [rt.runtime_tensor_record_use(x, stream[0], rt.constants["KINA_ACCESS_READ_WRITE"]), rt.runtime_tensor_synchronize(x)]
+                codes += [rt.runtime_tensor_record_use(x, stream[0], both), rt.runtime_tensor_synchronize(x)]
                 assert not any(codes + [rt.runtime_free(y), rt.runtime_free(z)]), codes
 
         threads = [threading.Thread(target=work, args=(x,)) for x in xs]
