@@ -71,7 +71,8 @@ class Screen:
         total, done, failed = self.totals[chapter], self.done[chapter], self.failed[chapter]
         filled = WIDTH * done // total if total else WIDTH
         note = f"   {failed} failed" if failed else ""
-        return f"{chapter:<12} {'█' * filled}{'░' * (WIDTH - filled)} {done:>4}/{total}{note}"
+        column = max(map(len, self.totals))
+        return f"{chapter:<{column}} {'█' * filled}{'░' * (WIDTH - filled)} {done:>4}/{total}{note}"
 
     def _erase(self) -> None:
         if self.moving and self.drawn:
