@@ -17,9 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 NODE, SONAME, TLS_BYTES = "KINA_1.0", "libkina.so.1", 256
 NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SANITIZERS = {"libasan.so.8", "libubsan.so.1", "libtsan.so.2", "libasan.so.6", "libtsan.so.0"}
-# What a sanitizer's runtime brings: its own functions, and the operators new and delete.
 R_AARCH64_TLS_TPREL = 1030
-SANITIZER_SYMBOLS = re.compile(r"__(asan|ubsan|tsan|sanitizer|interceptor)_|_Z(n[wa]|d[la])")
+# What a sanitizer's runtime brings: its own functions, the operators new and delete, guards of statics, and atexit.
+SANITIZER_SYMBOLS = re.compile(
+    r"__(asan|ubsan|tsan|sanitizer|interceptor)_|_Z(n[wa]|d[la])|__cxa_guard_(abort|acquire|release)$|atexit$"
+)
 START_FILES = {  # what the compiler's own start files refer to
     "__cxa_finalize",
     "__gmon_start__",
