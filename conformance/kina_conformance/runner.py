@@ -69,6 +69,7 @@ class Worker:
         self.current_since = self.started
         self.done = False
         self.hung = ""
+        self.overdue_call: tuple[int, float] | None = None
         self.pending = b""
         self.output = folder / f"output-{number}"
         journal = folder / f"journal-{number}"
@@ -98,8 +99,10 @@ class Worker:
     def overdue(self, limit: float) -> str:
         """The call that has been running for longer than the limit, if any."""
         now = time.monotonic()
-        _, index, inside, entered, _, text = self.journal.state()
-        if inside and entered and now - entered > limit:
+        calls, index, inside, entered, _, text = self.journal.state()
+        # The worker writes while we read: only what stands there at two looks in a row was read whole.
+        seen, self.overdue_call = self.overdue_call, (calls, entered)
+        if inside and entered and now - entered > limit and seen == self.overdue_call:
             return call_name(index, text)
         if self.current is not None and now - self.current_since > TEST_SECONDS:
             return "the test, outside of any call"
