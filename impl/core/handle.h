@@ -113,7 +113,7 @@ class HandleTable {
     return used_++;
   }
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_{Mutex::Place::inner};
   std::array<std::atomic<Slot*>, (HandleParts::kSlotMask + 1) / kChunk> chunks_{};
   uint64_t first_free_ = kNone;
   uint64_t used_ = 0;

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #include <array>
 #include <new>
@@ -55,9 +56,10 @@ struct MutexList {
       mutex.lock();
       Mutex* taken = first;
       while (taken != nullptr && taken->try_lock()) taken = taken->next_;
-      if (taken == nullptr) return;
+      if (taken == nullptr) return Mutex::is_fork_near.store(false, std::memory_order_relaxed);
       for (Mutex* held = first; held != taken; held = held->next_) held->unlock();
       mutex.unlock();
+      Mutex::is_fork_near.store(true, std::memory_order_relaxed);
       sched_yield();
     }
   }
@@ -68,7 +70,14 @@ struct MutexList {
   }
 };
 
-Mutex::Mutex() { MutexList::instance().add(*this); }
+void Mutex::stand_back() noexcept {
+  for (int i = 0; i < 10 && is_fork_near.load(std::memory_order_relaxed); ++i) {
+    const timespec short_while{0, 100'000};
+    nanosleep(&short_while, nullptr);
+  }
+}
+
+Mutex::Mutex(Place place) : place_(place) { MutexList::instance().add(*this); }
 Mutex::~Mutex() { MutexList::instance().remove(*this); }
 
 uint64_t forks() noexcept { return g_forks.load(std::memory_order_relaxed); }

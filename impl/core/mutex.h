@@ -11,19 +11,34 @@ namespace kina {
 // For what lives long: tables, devices, streams, resources. Construction and destruction pass a lock of the process.
 class Mutex {
  public:
-  Mutex();
+  // Inner ones are taken while another is held; they do not stand back before a fork.
+  enum class Place : uint8_t { outer, inner };
+
+  explicit Mutex(Place place = Place::outer);
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
   ~Mutex();
 
-  void lock() { mutex_.lock(); }
+  void lock() {
+    if (place_ == Place::outer && is_fork_near.load(std::memory_order_relaxed)) [[unlikely]]
+      stand_back();
+    mutex_.lock();
+  }
   bool try_lock() { return mutex_.try_lock(); }
   void unlock() { mutex_.unlock(); }
-  // For condition variables.
-  std::mutex& native() noexcept { return mutex_; }
+  // Locked, for condition variables.
+  std::unique_lock<std::mutex> own() {
+    lock();
+    return {mutex_, std::adopt_lock};
+  }
 
  private:
+  // Leaves a fork that waits for all mutexes its chance, but not for ever: the caller may hold one of them.
+  static void stand_back() noexcept;
+
+  static inline std::atomic<bool> is_fork_near{false};
   friend struct MutexList;
+  const Place place_;
   std::mutex mutex_;
   Mutex* previous_ = nullptr;
   Mutex* next_ = nullptr;

@@ -55,7 +55,7 @@ class Event final : public Counted {
 
 // The order of one stream: how far it is, its newest event, and what it runs after.
 struct Timeline {
-  mutable Mutex mutex;
+  mutable Mutex mutex{Mutex::Place::inner};
   uint64_t position = 0;  // pieces of work enqueued
   uint64_t reached = 0;   // of these, known to have run because the host waited for them
   Ref<Event> newest;      // the only event kept: older positions are covered by it

@@ -185,7 +185,7 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
 }
 
 PoolResource::Lock PoolResource::enter() noexcept {
-  Lock lock(mutex_.native());
+  Lock lock = mutex_.own();
   if (forks_ != forks()) renew();
   return lock;
 }
@@ -240,7 +240,7 @@ uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
 
 void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   Resource::describe(info);
-  const Lock lock(mutex_.native());
+  const Lock lock = mutex_.own();
   info.maximum_bytes = plan_.maximum_bytes;
   info.reserved_bytes = reserved_bytes_;
   info.metadata_bytes = sizeof(*this) - sizeof(arena_) + arena_.metadata_bytes();
