@@ -32,7 +32,7 @@ build() {
 }
 
 # The closing line of every check: ci/test adds these up.
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 pass() { passed=$((passed + 1)); say "  ok    $*"; }
 fail() { failed=$((failed + 1)); say "  FAIL  $*"; }
 # expect WHAT COMMAND...: counts one check; the command's output is shown only when it fails.
@@ -55,17 +55,17 @@ expect_failure() {
   fi
   printf '%s\n' "$output" | tail -n 20 | sed 's/^/        /'
 }
-summary() { say "$passed passed, $failed failed, 0 skipped"; [ "$failed" -eq 0 ]; }
+summary() { say "$passed passed, $failed failed, $skipped skipped"; [ "$failed" -eq 0 ]; }
 
 # judge NAME CODE LIBRARY ARGUMENT...: runs kina-conformance and counts its tests; it must end with CODE (5: clean, but too
 # little for a claim). The report lies in build/report-NAME.
 judge() {
-  local report="$root/build/report-$1" wanted=$2 library=$3 code=0 good bad
+  local report="$root/build/report-$1" wanted=$2 library=$3 code=0 good bad absent
   shift 3
   rm -rf "$report"
   PYTHONPATH="$root/conformance" "$python" -m kina_conformance run --lib "$library" --report "$report" --format plain "$@" || code=$?
-  read -r good bad < <("$python" ci/counts.py "$report/report.json")
-  passed=$((passed + good)) failed=$((failed + bad))
+  read -r good bad absent < <("$python" ci/counts.py "$report/report.json")
+  passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + absent))
   if [ "$code" -ne "$wanted" ]; then fail "kina-conformance ended with $code, not $wanted"; fi
 }
 
@@ -77,6 +77,6 @@ pytests() {
     "$python" -m pytest -q -p no:cacheprovider --color=no "$@" >"$log" 2>&1 || true
   tail -n 40 "$log"
   count() { tail -n 1 "$log" | awk -v word="$1" '{ for (i = 2; i <= NF; i++) if ($i ~ "^" word) sum += $(i - 1) } END { print sum + 0 }'; }
-  passed=$((passed + $(count passed))) failed=$((failed + $(count failed) + $(count error)))
+  passed=$((passed + $(count passed))) failed=$((failed + $(count failed) + $(count error))) skipped=$((skipped + $(count skipped)))
   [ "$passed" -gt 0 ] || fail "no test ran"
 }

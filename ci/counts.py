@@ -1,4 +1,7 @@
-"""Prints how many tests of a report passed and how many did not; a report that is missing is one failure."""
+"""Prints how many tests of a report passed, failed, and asked for a feature or device that the library lacks.
+
+A report that is missing is one failure.
+"""
 
 import json
 import sys
@@ -6,5 +9,6 @@ from pathlib import Path
 
 report = Path(sys.argv[1])
 tests = json.loads(report.read_text())["tests"] if report.exists() else []
-good = sum(test["outcome"] in ("passed", "absent") for test in tests)
-print(good, len(tests) - good if tests else 1)
+good = sum(test["outcome"] == "passed" for test in tests)
+absent = sum(test["outcome"] == "absent" for test in tests)
+print(good, len(tests) - good - absent if tests else 1, absent)
