@@ -50,11 +50,11 @@ Library open_library() noexcept {
   return {symbol<Gemm<float>>(file, "cblas_sgemm"), symbol<Gemm<double>>(file, "cblas_dgemm")};
 }
 
-// OpenBLAS has 128 work buffers for a process and loops for ever when it cannot map one, and its own lock does not
-// survive fork. So at most kMostRunning products run at once, each new degree of concurrency first shows that a buffer
-// can be mapped, and a fork lets none begin and waits for those that run. Plain pthread objects: nothing here is
-// destroyed at exit.
-constexpr int kMostRunning = 64;
+// The serial build gives two threads one work buffer now and then (docs/decisions/014), loops for ever when it cannot
+// map one, and its own lock does not survive fork. So at most kMostRunning products run at once, each new degree of
+// concurrency first shows that a buffer can be mapped, and a fork lets none begin and waits for those that run. Plain
+// pthread objects: nothing here is destroyed at exit.
+constexpr int kMostRunning = 1;
 constexpr size_t kBufferBytes = size_t{256} << 20;
 
 struct Gate {
