@@ -1,0 +1,57 @@
+// T6 and T7 on a simulated device: its events cost what the simulation costs, so the counters are the figures.
+#include <chrono>
+
+#include "impl/bench/harness.h"
+
+namespace kina::bench {
+namespace {
+
+void take_from_another_stream(Run& run, bool is_order_known) {
+  constexpr uint64_t kBytes = 1 << 20;
+  KinaResource upstream = nullptr, made = nullptr;
+  BENCH_OK(runtime_resource_current(&upstream, kDLExtDev, 0));
+  KinaResourceInfo base{};
+  base.struct_size = sizeof base;
+  BENCH_OK(runtime_resource_info(&base, upstream));
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  params.growth = KINA_GROWTH_NONE;
+  params.initial_bytes = kBytes;
+  BENCH_OK(runtime_resource_pool(&made, base.upstream == nullptr ? upstream : base.upstream, &params));
+  const OwnedResource pool(made);
+
+  CrossJob job{};
+  job.resource = pool.get();
+  job.bytes = kBytes;
+  job.is_order_known = is_order_known ? 1 : 0;
+  const int64_t one = 1;
+  for (int at = 0; at < 2; ++at) {
+    job.work[at] = KINA_TENSOR_INIT;
+    BENCH_OK(runtime_stream_checkout(&job.streams[at], kDLExtDev, 0));
+    BENCH_OK(runtime_alloc(&job.work[at], &one, 1, KINA_DTYPE_F32, kDLExtDev, 0, job.streams[at]));
+  }
+  cross_take(&job);
+  run.watch(pool.get());
+  run.measure_steps(
+      [&](uint64_t) {
+        cross_prepare(&job);
+        const auto start = std::chrono::steady_clock::now();
+        cross_take(&job);
+        const auto end = std::chrono::steady_clock::now();
+        return std::chrono::duration<double, std::nano>(end - start).count();
+      },
+      1, settings().batches);
+  BENCH_OK(runtime_memory_deallocate(job.resource, job.data, job.bytes, 0, job.streams[job.on]));
+  for (int at = 0; at < 2; ++at) {
+    BENCH_OK(runtime_free(&job.work[at]));
+    BENCH_OK(runtime_stream_checkin(job.streams[at]));
+  }
+}
+
+}  // namespace
+
+void add_stream_rows() {
+  add_row("T6/order_unknown/kina", [](Run& run) { take_from_another_stream(run, false); });
+  add_row("T7/order_known/kina", [](Run& run) { take_from_another_stream(run, true); });
+}
+
+}  // namespace kina::bench
