@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS kina kina_header EXPORT kinaTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES include/kina_runtime.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/kina_runtime.h include/kina_simulated.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # Another package's dlpack.h stays: a 1.x one serves us as well, any other is refused.
 set(dlpack_source "${KINA_DLPACK_INCLUDE_DIR}/dlpack/dlpack.h")

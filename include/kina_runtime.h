@@ -777,7 +777,7 @@ KINA_API KinaStatus runtime_device_push(KinaScope *out, int32_t device_type, int
  * whatever streams [KINA-STREAM-33]. Work on the host is complete at return [KINA-STREAM-36]. The caller orders accesses
  * through PEER tensors and aliases of foreign memory [KINA-STREAM-38].
  *
- * Scopes. Every push acts on the calling thread alone and gives a token; runtime_scope_pop ends the newest. Scopes that
+ * Scopes. Every push acts on the calling thread alone (captures are announced to all) and gives a token; runtime_scope_pop ends the newest. Scopes that
  * are left end with their thread [KINA-STREAM-43 to KINA-STREAM-48]. Tokens are not shared with other threads.
  *
  * Ownership. Handles of runtime_stream_checkout are checked in, those of runtime_stream_import released; all others are
@@ -888,7 +888,8 @@ KINA_API KinaStatus runtime_stream_import(KinaStream *out, int32_t device_type, 
 KINA_API KinaStatus runtime_stream_release(KinaStream stream);
 
 /**
- * Gives the native handle of a stream, a `cudaStream_t`; NULL on the host [KINA-STREAM-17].
+ * Gives the native handle of a stream: a `cudaStream_t`, on simulated devices a `KinaSimStream *` of kina_simulated.h;
+ * NULL on the host [KINA-STREAM-17].
  *
  * It stays the library's. Foreign work put on it is ordered by the caller, or declared with runtime_tensor_record_use.
  *
@@ -1080,8 +1081,9 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  * Announces that a stream captures: calls on it are recorded, not run [KINA-STREAM-39, KINA-STREAM-40].
  *
  * Memory of recorded work comes from `resource` alone, which the caller keeps as long as the graph. Capture itself is
- * begun and ended by the caller through the native handle. Without the announcement work on a capturing stream is
- * refused [KINA-STREAM-41].
+ * begun and ended by the caller through the native handle, best after this call and before its token is popped: what was
+ * on the stream before can then be waited for meanwhile. No stream is bound by it. Without the announcement work on a
+ * capturing stream is refused, and with it what needs host memory [KINA-STREAM-41].
  *
  * INVALID_ARGUMENT  a parameter is NULL
  * INVALID_HANDLE    `stream` or `resource` is not live

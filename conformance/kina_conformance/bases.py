@@ -36,6 +36,38 @@ def resource(rt: Executor) -> Handle:
     return handle
 
 
+def _accelerator(rt: Executor) -> int:
+    """The device type whose streams are imported and captured; CUDA's where this machine has neither."""
+    return next((kind for kind in (2, 12) if rt.device_count(kind)), 2)
+
+
+def _native(rt: Executor) -> Any:
+    """A native stream of the accelerator, which is not looked at where there is none."""
+    kind = _accelerator(rt)
+    if not rt.device_count(kind):
+        return 1
+    main = rt.call("runtime_stream_main", device_type=kind, device_id=0).succeeds().out
+    return rt.call("runtime_stream_native", main).succeeds().out
+
+
+def _import_stream(rt: Executor) -> Call:
+    return rt.call("runtime_stream_import", device_type=_accelerator(rt), device_id=0, native=_native(rt))
+
+
+def _release_stream(rt: Executor) -> Call:
+    if not rt.device_count(_accelerator(rt)):
+        return rt.call("runtime_stream_release", stream(rt))
+    return rt.call("runtime_stream_release", stream=lambda: _import_stream(rt).succeeds().out)
+
+
+def _capture(rt: Executor) -> Call:
+    kind = _accelerator(rt) if rt.device_count(_accelerator(rt)) else 1
+    place = {"device_type": kind, "device_id": 0}
+    taken = rt.call("runtime_stream_checkout", **place).succeeds().out
+    memory = rt.call("runtime_resource_current", **place).succeeds().out
+    return rt.call("runtime_capture_push", taken, memory)
+
+
 def _scope(rt: Executor) -> Handle:
     handle: Handle = rt.call("runtime_phase_push", phase=1).succeeds().out
     return handle
@@ -117,8 +149,8 @@ BASES: dict[str, Callable[[Executor], Call]] = {
     "runtime_stream_main": _plain("runtime_stream_main", **_DEVICE),
     "runtime_stream_checkout": _plain("runtime_stream_checkout", **_DEVICE),
     "runtime_stream_checkin": lambda rt: rt.call("runtime_stream_checkin", stream=lambda: stream(rt)),
-    "runtime_stream_import": _plain("runtime_stream_import", device_type=2, device_id=0, native=1),
-    "runtime_stream_release": _on("runtime_stream_release", _STREAM),
+    "runtime_stream_import": _import_stream,
+    "runtime_stream_release": _release_stream,
     "runtime_stream_native": _on("runtime_stream_native", _STREAM),
     "runtime_stream_synchronize": _on("runtime_stream_synchronize", _STREAM),
     "runtime_stream_query": _on("runtime_stream_query", _STREAM),
@@ -128,7 +160,7 @@ BASES: dict[str, Callable[[Executor], Call]] = {
     "runtime_stream_push": _on("runtime_stream_push", _STREAM),
     "runtime_phase_push": _plain("runtime_phase_push", phase=1),
     "runtime_redirect_push": _on("runtime_redirect_push", _STREAM),
-    "runtime_capture_push": _on("runtime_capture_push", _STREAM, _RESOURCE),
+    "runtime_capture_push": _capture,
     "runtime_scope_pop": lambda rt: rt.call("runtime_scope_pop", scope=lambda: _scope(rt)),
     "runtime_resource_host": _plain("runtime_resource_host"),
     "runtime_resource_cuda": _plain("runtime_resource_cuda", device_id=0),

@@ -62,12 +62,11 @@ class Executor:
         return Call(self, function, {**dict(zip(inputs, positional, strict=False)), **renamed(named)})
 
     def offers(self, feature: str) -> bool:
-        """Whether tests of a feature can run: the library claims it and, for a kind of device, there is one."""
-        kind = {"cuda": 2, "sim": 12}.get(feature)
-        if not self.lib.offers(feature) or kind is None:
+        """Whether tests of a feature can run: the library claims it and, where it takes devices, there is one."""
+        kinds = {"cuda": [2], "sim": [12], "capture": [2, 12]}.get(feature)
+        if not self.lib.offers(feature) or kinds is None:
             return self.lib.offers(feature)
-        count = self.ffi.new("int32_t *")
-        return bool(self.function("runtime_device_count")(count, kind) == 0 and count[0] > 0)
+        return any(self.device_count(kind) > 0 for kind in kinds)
 
     def device_count(self, device_type: int) -> int:
         count = self.ffi.new("int32_t *")
@@ -202,10 +201,13 @@ class Executor:
     # ---- states ----------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def limited(self, maximum_bytes: int = 0) -> Iterator[Handle]:
-        """Within it host allocations beyond the limit are OUT_OF_MEMORY; `within=rt.limited` is one change."""
+    def limited(self, maximum_bytes: int = 0, device: tuple[int, int] = (1, 0)) -> Iterator[Handle]:
+        """Within it allocations beyond the limit are OUT_OF_MEMORY; `within=rt.limited` is one change."""
         mark = len(self.live)
-        base = self.call("runtime_resource_host").succeeds().out
+        if device == (1, 0):
+            base = self.call("runtime_resource_host").succeeds().out
+        else:
+            base = self.call("runtime_resource_current", *device).succeeds().out
         limit = self.call("runtime_resource_limit", base, maximum_bytes).succeeds().out
         scope = self.call("runtime_resource_push", limit).succeeds().out
         try:

@@ -211,7 +211,7 @@ def test_host_streams_are_streams_and_always_idle(rt: Executor) -> None:
         assert stream and rt.call("runtime_stream_query", stream).succeeds().out == 1
 
 
-@clause("KINA-STREAM-17", "351daabe")
+@clause("KINA-STREAM-17", "40b3ef74")
 def test_a_host_stream_has_no_native_handle(rt: Executor) -> None:
     for stream in [main(rt), phase(rt, 1), checkout(rt)]:
         assert rt.call("runtime_stream_native", stream).succeeds().out == rt.ffi.NULL
@@ -358,7 +358,7 @@ def test_redirects_and_phases_act_on_scopes_entered_after_them_alone(rt: Executo
     assert current(rt) == main(rt)
 
 
-@clause("KINA-STREAM-26", "e9b92454")
+@clause("KINA-STREAM-26", "5ec006d2")
 @pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push", "runtime_phase_push"])
 def test_scopes_do_not_reach_other_threads(rt: Executor, kind: str) -> None:
     push(rt, kind, checkout(rt))

@@ -1,5 +1,6 @@
 // Entry points of the device chapter.
 #include "impl/core/device.h"
+#include "impl/core/capture.h"
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
@@ -42,8 +43,10 @@ KinaStatus runtime_device_can_access(int32_t* out, int32_t device_type, int32_t 
 KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
   return boundary(__func__, [&] {
     Device& device = require_device(device_type, device_id, {1, "device_type"}, {2, "device_id"});
+    const std::vector<Ref<Stream>> streams = device.all_streams();
+    for (const Ref<Stream>& stream : streams) require_no_capture(*stream);
     require_alive(device);
-    for (const Ref<Stream>& stream : device.all_streams()) wait_for(now(*stream));
+    for (const Ref<Stream>& stream : streams) wait_for(now(*stream));
     shed_after_synchronise(device);
   });
 }

@@ -6,6 +6,7 @@
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
 #include "impl/core/callback.h"
+#include "impl/core/capture.h"
 
 using namespace kina;
 
@@ -71,6 +72,11 @@ void require_exportable(const Operand& tensor, const ExportTerms& terms, const D
   require<Message::dlpack_borrowed>(!tensor.is_borrowed(), "KINA-DLPACK-22", tensor.argument(), tensor.argument().name);
   require<Message::dlpack_peer>(terms.is_copy || (tensor.flags() & KINA_FLAG_PEER) == 0, "KINA-DLPACK-21",
                                 tensor.argument(), tensor.argument().name);
+  if (terms.stream) {
+    require_announced(*terms.stream);
+  } else if (terms.is_copy) {
+    require_announced(current_stream(tensor.device()));
+  }
 }
 
 // A foreign deleter may end its thread (CPython's lock does while the interpreter goes down). The thread is then

@@ -177,7 +177,7 @@ void multiply(const char* function, Output& out, const Input& a, const Input& b,
   args.is_scaled = options->scaled != 0;
   args.compute = options->compute;
   args.activation = options->activation;
-  const Workspace workspace(operation, a.device(), a.device().backend().matmul_workspace_bytes(args));
+  const Workspace workspace(operation, a.device().backend().matmul_workspace_bytes(args));
   args.workspace = workspace.view();
   operation.run(row, args);
   operation.commit();

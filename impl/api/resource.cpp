@@ -9,6 +9,7 @@
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/capture.h"
 #include "impl/core/thread.h"
 #include "impl/memory/custom.h"
 #include "impl/memory/defaults.h"
@@ -268,7 +269,9 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
     const uint64_t counted = std::max(alignment, source->alignment());
     require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes",
                                      bytes, counted);
-    const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place_of(ordered, source));
+    Stream& place = place_of(ordered, source);
+    require_announced(place);
+    const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);
     if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
     *made = block.data;
   });

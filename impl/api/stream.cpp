@@ -3,6 +3,7 @@
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/capture.h"
 #include "impl/core/device.h"
 #include "impl/core/thread.h"
 
@@ -65,8 +66,10 @@ KinaStatus runtime_stream_import(KinaStream* out, int32_t device_type, int32_t d
     Pointer given(out, kOut);
     dereference(given);
     require<Message::null_pointer>(native != nullptr, "KINA-STATUS-23", {4, "native"}, "native");
-    const Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    refuse<Message::stream_not_native>("KINA-STREAM-12", {2, "device_type"}, device.type(), device.id());
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    require<Message::stream_not_native>(device.backend().is_asynchronous(), "KINA-STREAM-12", {2, "device_type"},
+                                        device.type(), device.id());
+    *given = name_of(*device.import(native));
   });
 }
 
@@ -74,8 +77,7 @@ KinaStatus runtime_stream_release(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument ended(stream, {1, "stream"});
     dereference(ended);
-    // No device of this build imports streams, so no live one was imported.
-    refuse<Message::stream_not_imported>("KINA-STREAM-15", {1, "stream"}, "stream");
+    ended->device().end_import(*ended, {1, "stream"});
   });
 }
 
@@ -93,6 +95,7 @@ KinaStatus runtime_stream_synchronize(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument awaited(stream, {1, "stream"});
     dereference(awaited);
+    require_no_capture(*awaited);
     require_alive(awaited->device());
     wait_for(now(*awaited));
   });
@@ -103,6 +106,7 @@ KinaStatus runtime_stream_query(int32_t* out, KinaStream stream) {
     Pointer answered(out, kOut);
     StreamArgument asked(stream, kStream);
     dereference(answered, asked);
+    require_no_capture(*asked);
     require_alive(asked->device());
     *answered = has_run(now(*asked));
   });
@@ -113,6 +117,8 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
     StreamArgument later(stream, {1, "stream"});
     StreamArgument earlier(awaited, {2, "awaited"});
     dereference(later, earlier);
+    require_no_capture(*later);
+    require_no_capture(*earlier);
     const Point awaited_work = now(*earlier);
     if (is_ordered(*later, awaited_work)) return;
     order_after(*later, awaited_work);
@@ -162,7 +168,17 @@ KinaStatus runtime_capture_push(KinaScope* out, KinaStream stream, KinaResource 
     dereference(token, captured, source);
     require<Message::capture_elsewhere>(&captured->device() == &source->device(), "KINA-STREAM-49", {3, "resource"},
                                         "resource");
-    refuse<Message::feature_absent>("KINA-VERSION-5", {}, "capture");
+    require<Message::capture_not_offered>(captured->device().backend().is_asynchronous(), "KINA-STREAM-42", kStream);
+    Scope scope;
+    scope.kind = ScopeKind::capture;
+    scope.device = &captured->device();
+    scope.stream = Ref<Stream>::share(captured.get());
+    scope.resource = Installation::of(value_of(resource));
+    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {3, "resource"}, "resource",
+                                   word_of(Kind::resource));
+    // Others may want to wait for what is on the stream so far, and while it captures no event of that can be made.
+    if (!captures(*captured)) has_run(now(*captured));
+    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope), kStream));
   });
 }
 

@@ -33,7 +33,7 @@ void copy_through_workspace(Operation& operation, Device& device, const View& in
   View compact = in;
   make_compact(compact.geometry);
   const uint64_t bytes = static_cast<uint64_t>(compact.geometry.count()) * bytes_of(in.dtype);
-  const Workspace workspace(operation, device, bytes);
+  const Workspace workspace(operation, bytes);
   compact.data = workspace.view().data;
   copy(operation, device, compact, in);
   compact.geometry = operation.out().geometry;

@@ -1,6 +1,7 @@
 // Entry points of the tensor chapter.
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/capture.h"
 
 using namespace kina;
 
@@ -60,8 +61,9 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     Device& device = require_device(device_type, device_id, {5, "device_type"}, {6, "device_id"});
 
     Stream& place = ordered ? *ordered : current_stream(device);
+    require_announced(place);
     const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
-    Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, place);
+    Ref<Storage> storage = Storage::allocate(resource_for(place), bytes, place);
     view.data = storage->data();
     const uint64_t name = ordered ? value_of(stream) : place.handle.load();
     NewTensor(std::move(storage), device, name, KINA_FLAG_OWNED, view).publish(*made);
@@ -158,6 +160,7 @@ KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream
     require<Message::value_unknown>(is_known, "KINA-VERSION-16", {3, "access"}, "access", access);
     Stream& user = ordered ? *ordered : current_stream(used.device());
     if (!user.device().backend().is_asynchronous()) return;  // what was enqueued on the host has run
+    if (is_recorded(user)) return;  // what the caller's graph does, and when, is the caller's to order
     Turn turn;
     turn.add(*used.storage(), access == KINA_ACCESS_READ ? Access::read : Access::write, used.is_peer());
     turn.begin(user);

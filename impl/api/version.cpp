@@ -59,8 +59,10 @@ int32_t runtime_has_feature(KinaFeature feature) {
     case KINA_FEATURE_PEER:
     case KINA_FEATURE_FLOAT8: return 1;
     case KINA_FEATURE_CUDA: return is_built(kDLCUDA);
-    case KINA_FEATURE_SIM: return is_built(kDLExtDev);
-    default:  // capture, and whatever a newer contract numbers
+    case KINA_FEATURE_SIM:
+    case KINA_FEATURE_CAPTURE:  // of simulated streams
+      return is_built(kDLExtDev);
+    default:  // whatever a newer contract numbers
       return 0;
   }
 }

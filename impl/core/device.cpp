@@ -1,8 +1,10 @@
 // Enumeration of devices and their lasting streams.
 #include "impl/core/device.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "impl/core/capture.h"
 #include "impl/core/thread.h"
 
 namespace kina {
@@ -71,6 +73,7 @@ Ref<Stream> Device::checkout() {
 void Device::checkin(Stream& stream, uint64_t handle, Argument argument) {
   require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument,
                                            argument.name);
+  require<Message::stream_in_use>(!captures(stream), "KINA-STREAM-6", argument, argument.name);
   const std::lock_guard lock(mutex);
   // Another thread may have checked it in meanwhile, and a third one may have it out again under a new name.
   require<Message::stale_handle>(stream.handle == handle, "KINA-STATUS-26", argument, argument.name,
@@ -87,8 +90,44 @@ std::vector<Ref<Stream>> Device::all_streams() const {
   const std::lock_guard lock(mutex);
   std::vector<Ref<Stream>> found = pooled_;
   for (const auto& phase : phases_) found.push_back(phase.second);
+  for (const Import& import : imports_) found.push_back(import.stream);
   found.push_back(main_);
   return found;
+}
+
+Ref<Stream> Device::import(NativeStream native) {
+  require_alive(*this);
+  const std::lock_guard lock(mutex);
+  for (Import& import : imports_) {
+    if (import.stream->native() != native) continue;
+    ++import.count;
+    return import.stream;
+  }
+  imports_.reserve(imports_.size() + 1);
+  Ref<Stream> stream = make_counted<Stream>(*this, native, StreamOrigin::imported);
+  note_foreign(*stream);
+  stream->handle = streams().insert(stream.get());
+  imports_.push_back({stream, 1});
+  return stream;
+}
+
+void Device::end_import(Stream& stream, Argument argument) {
+  require<Message::stream_not_imported>(stream.origin() == StreamOrigin::imported, "KINA-STREAM-15", argument,
+                                        argument.name);
+  const bool is_busy = captures(stream);
+  const std::lock_guard lock(mutex);
+  const auto import = std::find_if(imports_.begin(), imports_.end(),
+                                   [&](const Import& candidate) { return candidate.stream.get() == &stream; });
+  require<Message::stale_handle>(import != imports_.end(), "KINA-STATUS-26", argument, argument.name,
+                                 word_of(Kind::stream));
+  if (import->count > 1) {
+    --import->count;
+    return;
+  }
+  require<Message::stream_in_use>(!is_busy && stream.end() == Stream::Ending::ended, "KINA-STREAM-50", argument,
+                                  argument.name);
+  streams().remove(stream.handle);
+  imports_.erase(import);
 }
 
 int32_t device_count(int32_t device_type) noexcept {

@@ -29,6 +29,9 @@ class Device {
   Ref<Stream> checkout();
   // Ends the name of a checked-out stream; the stream itself is given out again under another one.
   void checkin(Stream& stream, uint64_t handle, Argument argument);
+  // The stream of a native handle of the caller, one for every import of it, and the end of one import.
+  Ref<Stream> import(NativeStream native);
+  void end_import(Stream& stream, Argument argument);
   // All streams that the device has, those that are checked in included: work may still be on them.
   std::vector<Ref<Stream>> all_streams() const;
 
@@ -42,6 +45,11 @@ class Device {
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
   std::vector<Ref<Stream>> pooled_;
+  struct Import {
+    Ref<Stream> stream;
+    uint64_t count;
+  };
+  std::vector<Import> imports_;
   std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "impl/core/capture.h"
 #include "impl/core/operation.h"
 
 namespace kina {
@@ -15,7 +16,7 @@ constexpr uint32_t kStampedMinor = 0;
 
 // What the consumer enqueues on its stream from now on comes after the last writer.
 void follow_writer(Storage& storage, Stream& stream) {
-  if (storage.uses.is_idle()) return;
+  if (storage.uses.is_idle() || is_recorded(stream)) return;
   const std::lock_guard lock(storage.uses.mutex);
   storage.uses.order(stream, Access::read);
 }
@@ -89,13 +90,15 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
   const View from = view;
   make_compact(view.geometry);
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
-  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, stream);
+  Ref<Storage> storage = Storage::allocate(resource_for(stream), bytes, stream);
   Hold hold{storage.get()};
   view.data = storage->data();
   if (bytes != 0) {
     Turn turn;
-    turn.add(*tensor.storage(), Access::read, tensor.is_peer());
-    turn.add(*storage, Access::write, false);
+    if (!is_recorded(stream)) {
+      turn.add(*tensor.storage(), Access::read, tensor.is_peer());
+      turn.add(*storage, Access::write, false);
+    }
     turn.begin(stream);
     launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
     turn.end(now(stream));

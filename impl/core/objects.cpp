@@ -40,4 +40,23 @@ Stream::Ending Stream::end() noexcept {
   return seen == kEnded ? Ending::had_ended : Ending::is_bound;
 }
 
+void Stream::announce(uint64_t scope, Resource& resource) {
+  const std::lock_guard lock(timeline.mutex);
+  announcements_.push_back({scope, &resource});
+  is_announced_.store(true, std::memory_order_release);
+}
+
+void Stream::withdraw(uint64_t scope) noexcept {
+  const std::lock_guard lock(timeline.mutex);
+  std::erase_if(announcements_, [&](const Announcement& made) { return made.scope == scope; });
+  is_announced_.store(!announcements_.empty(), std::memory_order_release);
+}
+
+Ref<Resource> Stream::announced_resource() const noexcept {
+  if (!is_announced()) [[likely]]
+    return nullptr;
+  const std::lock_guard lock(timeline.mutex);
+  return announcements_.empty() ? nullptr : Ref<Resource>::share(announcements_.back().resource);
+}
+
 }  // namespace kina

@@ -1,6 +1,7 @@
 // Order, memory and failure of one operation.
 #include "impl/core/operation.h"
 
+#include "impl/core/capture.h"
 #include "impl/core/thread.h"
 
 namespace kina {
@@ -35,11 +36,15 @@ void launch(Stream& stream, const Work& work) {
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
                      Device& device, Device& execution)
     : function_(function), out_(out) {
+  stream_ = operation_stream(execution, out, inputs);
+  is_recorded_ = is_recorded(*stream_);
+  is_read_by_host_ =
+      execution.backend().is_asynchronous() && touches_host(inputs, out.is_empty() ? device : out.device());
+  require<Message::capture_on_host>(!is_recorded_ || !is_read_by_host_, "KINA-STREAM-41", {});
   refuse_failed_inputs(inputs);
   if (!out.is_empty()) out_view_ = out.view();
   guarded([&] {
     require_alive(execution);
-    stream_ = operation_stream(execution, out, inputs);
     if (out.is_empty()) make_out(shape, dtype, device);
     prepare_turn(inputs);
   });
@@ -50,7 +55,7 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
   out_view_.geometry = checked_geometry(shape.extents, nullptr, shape.ndim, bytes_of(dtype), out_.argument());
   Stream& place = &device == &stream_->device() ? *stream_ : current_stream(device);
   const uint64_t bytes = static_cast<uint64_t>(out_view_.geometry.count()) * bytes_of(dtype);
-  Ref<Storage> storage = Storage::allocate(current_resource(device), bytes, place);
+  Ref<Storage> storage = Storage::allocate(resource_for(place), bytes, place);
   out_view_.data = storage->data();
   made_.emplace(std::move(storage), device, place.handle, KINA_FLAG_OWNED, out_view_);
 }
@@ -65,13 +70,20 @@ void Operation::prepare_turn(Inputs inputs) {
     if (written != nullptr) wait_for_uses(*written, Access::write);
     return;
   }
-  for (const Operand* input : inputs) {
+  if (is_recorded_) return;
+  for (const Operand* input : inputs)
     if (input->storage() != nullptr) turn_.add(*input->storage(), Access::read, input->is_peer());
-    const bool is_scalar = input->geometry().ndim == 0;  // read during the call, whoever owns it [KINA-ELEMENTWISE-28]
-    is_read_by_host_ |= (input->is_borrowed() || is_scalar) && !input->device().backend().is_asynchronous();
-  }
   if (written != nullptr) turn_.add(*written, Access::write, !made_ && out_.is_peer());
-  is_read_by_host_ |= !(made_ ? *made_->record().device : out_.device()).backend().is_asynchronous();
+}
+
+// Memory of the host that the call has to have done with when it returns.
+bool Operation::touches_host(Inputs inputs, const Device& target) noexcept {
+  bool does = !target.backend().is_asynchronous();
+  for (const Operand* input : inputs) {
+    const bool is_scalar = input->geometry().ndim == 0;  // read during the call, whoever owns it [KINA-ELEMENTWISE-28]
+    does |= (input->is_borrowed() || is_scalar) && !input->device().backend().is_asynchronous();
+  }
+  return does;
 }
 
 void Operation::end_turn() noexcept {
@@ -92,7 +104,8 @@ void Operation::refuse_failed_inputs(Inputs inputs) {
 }
 
 void Operation::commit() {
-  if (!made_ && out_.storage() != nullptr) out_.storage()->repair(out_view_);  // in the turn: a later failure stays
+  if (!made_ && !is_recorded_ && out_.storage() != nullptr)
+    out_.storage()->repair(out_view_);  // in the turn: a later failure stays
   end_turn();
   if (is_read_by_host_) guarded([&] { wait_for(now(*stream_)); });
   if (made_) made_->publish(out_.struct_());
@@ -109,7 +122,8 @@ void Operation::note_failure(const Error& error) noexcept {
   switch (error.status) {
     case KINA_ERROR_OUT_OF_MEMORY:
     case KINA_ERROR_FAILED_INPUT:
-    case KINA_ERROR_INDEX_OUT_OF_RANGE: return;
+    case KINA_ERROR_INDEX_OUT_OF_RANGE:
+    case KINA_ERROR_UNSUPPORTED: return;  // of a stream that captures, found where another one has to wait for it
     default: return mark_out(error.status, error.text);
   }
 }

@@ -5,6 +5,7 @@
 #include <new>
 #include <optional>
 
+#include "impl/core/capture.h"
 #include "impl/core/operand.h"
 #include "impl/core/uses.h"
 
@@ -98,6 +99,7 @@ class Operation {
   void refuse_failed_inputs(Inputs inputs);
   void make_out(const Geometry& shape, KinaDtype dtype, Device& device);
   void prepare_turn(Inputs inputs);
+  static bool touches_host(Inputs inputs, const Device& target) noexcept;
   void note_failure(const Error& error) noexcept;
   void mark_out(KinaStatus status, const char* text) noexcept;
 
@@ -106,6 +108,7 @@ class Operation {
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
+  bool is_recorded_ = false;      // by a capture: it waits for nothing, and nothing waits for it
   Turn turn_;                     // of work on an asynchronous device
   bool is_read_by_host_ = false;  // caller's host memory takes part in it: the call returns when it has run
   bool has_started_ = false;
@@ -117,9 +120,9 @@ class Operation {
 // Temporary memory of one operation, from the current resource; back there at the end, after the work that uses it.
 class Workspace {
  public:
-  Workspace(Operation& operation, Device& device, uint64_t bytes)
+  Workspace(Operation& operation, uint64_t bytes)
       : operation_(operation),
-        resource_(current_resource(device)),
+        resource_(resource_for(operation.stream())),
         stream_(operation.stream()),
         bytes_(bytes),
         data_(operation.guarded([&] { return resource_->allocate(bytes, kStorageAlignment, stream_); })) {}

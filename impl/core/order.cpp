@@ -103,10 +103,7 @@ Point after_foreign_work(Stream& stream) {
   return {Ref<Stream>::share(&stream), ++stream.timeline.position};
 }
 
-void note_foreign(Stream& stream) {
-  const std::lock_guard lock(stream.timeline.mutex);
-  stream.timeline.has_foreign_work = true;
-}
+void note_foreign(Stream& stream) { stream.timeline.has_foreign_work.store(true, std::memory_order_release); }
 
 void count_work(Stream& stream) noexcept {
   const std::lock_guard lock(stream.timeline.mutex);

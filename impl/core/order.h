@@ -1,6 +1,7 @@
 // Order between streams: what each is known to run after, and events that are recorded only where that is not known.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -62,7 +63,7 @@ struct Timeline {
   Knowledge known;
   uint64_t event_records = 0;
   uint64_t stream_waits = 0;
-  bool has_foreign_work = false;  // the native handle came in or went out: work may be on it that nobody counted
+  std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it
 };
 
 // Work enqueued on `waiter` from now on runs after `point`. No call of the device where that is known already.

@@ -18,9 +18,21 @@ HandleTable<Token>& tokens() {
 }  // namespace
 
 ScopeStack::~ScopeStack() {
-  for (const Scope& scope : scopes_) {
-    if (scope.stream) scope.stream->unbind();
-    tokens().remove(scope.handle);
+  for (const Scope& scope : scopes_) leave(scope);
+}
+
+void ScopeStack::leave(const Scope& scope) noexcept {
+  if (scope.kind == ScopeKind::capture) scope.stream->withdraw(scope.handle);
+  if (scope.stream) scope.stream->unbind();
+  tokens().remove(scope.handle);
+}
+
+void ScopeStack::announce(const Scope& scope) {
+  try {
+    scope.stream->announce(scope.handle, *scope.resource.get());
+  } catch (...) {
+    leave(scope);
+    throw;
   }
 }
 
@@ -31,6 +43,7 @@ uint64_t ScopeStack::push(Scope scope, Argument argument) {
     tokens().remove(scope.handle);
     refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
   }
+  if (scope.kind == ScopeKind::capture) announce(scope);
   scopes_.push_back(std::move(scope));
   return scopes_.back().handle;
 }
@@ -42,8 +55,7 @@ void ScopeStack::pop(uint64_t token, Argument argument) {
                                      argument.name);
   const Scope scope = std::move(scopes_.back());
   scopes_.pop_back();
-  if (scope.stream) scope.stream->unbind();
-  tokens().remove(token);
+  leave(scope);
 }
 
 // Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.

@@ -10,14 +10,14 @@
 
 namespace kina {
 
-enum class ScopeKind : uint8_t { device, stream, phase, redirect, resource };
+enum class ScopeKind : uint8_t { device, stream, phase, redirect, resource, capture };
 
 struct Scope {
   ScopeKind kind = ScopeKind::device;
   uint64_t handle = 0;
   Device* device = nullptr;  // NULL for phase scopes, which hold for every device
-  Ref<Stream> stream;        // what it binds: stream, redirect; for device scopes what was chosen on entry
-  Installation resource;     // what resource scopes install
+  Ref<Stream> stream;        // what it binds: stream, redirect, capture; for device scopes what was chosen on entry
+  Installation resource;     // what resource and capture scopes install
   int32_t phase = 0;
 };
 
@@ -41,6 +41,9 @@ class ScopeStack {
   Ref<Stream> entry_stream(Device& device) const;
 
  private:
+  static void announce(const Scope& scope);
+  static void leave(const Scope& scope) noexcept;
+
   std::vector<Scope> scopes_;
 };
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <vector>
 
 #include "impl/backend/backend.h"
 #include "impl/core/counted.h"
 #include "impl/core/handle.h"
 #include "impl/core/order.h"
+#include "impl/core/resource.h"
 
 namespace kina {
 
@@ -32,17 +34,30 @@ class Stream final : public Counted {
   // An ended stream can be bound again.
   void reopen() noexcept { bindings_.store(0, std::memory_order_release); }
 
+  // A capture scope announces that the stream captures: memory of work on it comes from the newest one's resource,
+  // which lives until that scope withdraws.
+  void announce(uint64_t scope, Resource& resource);
+  void withdraw(uint64_t scope) noexcept;
+  bool is_announced() const noexcept { return is_announced_.load(std::memory_order_acquire); }
+  Ref<Resource> announced_resource() const noexcept;
+
   std::atomic<uint64_t> handle{0};  // its newest name: a checkout on one thread while others read it
   Timeline timeline;
 
  private:
   static constexpr int64_t kEnded = -1;
+  struct Announcement {
+    uint64_t scope;
+    Resource* resource;
+  };
   ~Stream() override = default;
   std::atomic<int64_t> bindings_{0};
   Device& device_;
   NativeStream native_;
   StreamOrigin origin_;
   uint64_t serial_;
+  std::vector<Announcement> announcements_;  // guarded by the timeline's mutex
+  std::atomic<bool> is_announced_{false};
 };
 
 HandleTable<Stream>& streams();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/core/capture.h"
 #include "impl/core/device.h"
 #include "impl/core/lasting.h"
 
@@ -98,6 +99,7 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
       if (status == KINA_SUCCESS) continue;
       if (status != KINA_ERROR_OUT_OF_MEMORY || is_last_try) return {nullptr, status};
     }
+    if (may_capture(stream)) return {nullptr, status};  // the graph may need bytes of any span [KINA-STREAM-39]
     shed(0, stream, lock);
     is_last_try = true;
   }
@@ -221,9 +223,10 @@ void PoolResource::come_back(Visit& visit, Lock& lock) noexcept {
   reserved_bytes_ += visit.bytes;
 }
 
-// Whoever is given the block next may be on another stream: what this one does with it has to be over.
+// Whoever is given the block next may be on another stream: what this one does with it has to be over. What a capture
+// gives back is its graph's still; to whom the pool may give it is up to whoever announced the capture.
 Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  const Fate fate = settle(stream) ? Fate::reuse : Fate::abandon;
+  const Fate fate = may_capture(stream) || settle(stream) ? Fate::reuse : Fate::abandon;
   const Lock lock = enter();
   const Return answer = arena_.give(data, request, fate);
   if (answer != Return::done) return answer;

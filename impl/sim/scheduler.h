@@ -15,7 +15,7 @@
 #include "impl/sim/arena.h"
 #include "impl/sim/configuration.h"
 #include "impl/sim/history.h"
-#include "impl/sim/native.h"
+#include "kina_simulated.h"
 
 namespace kina::sim {
 

@@ -1,7 +1,12 @@
-/* What runtime_stream_native gives for a simulated stream: the driver of the simulated devices, as a table of
- * functions. */
-#ifndef KINA_SIM_NATIVE_H
-#define KINA_SIM_NATIVE_H
+/* What runtime_stream_native gives for a stream of a simulated device (kDLExtDev): the driver of such devices, as a
+ * table of functions. It is what cuda.h is for CUDA: programs make streams of their own with it, capture and replay.
+ *
+ * A capture. Announce it with runtime_capture_push, then begin_capture; calls of the runtime on the stream are
+ * recorded. After end_capture pop the scope, and replay the graph as often as wanted. To the runtime a replay is
+ * foreign work: runtime_tensor_record_use declares what it reads and writes. Memory of the graph stays in the resource
+ * that was announced, which has to live as long. */
+#ifndef KINA_SIMULATED_H
+#define KINA_SIMULATED_H
 
 #include <stdint.h>
 

@@ -1,0 +1,137 @@
+"""Streams that the caller made: imports, their ends, and work on them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance.simulated import DEVICE, Native
+
+pytestmark = pytest.mark.needs("sim")
+
+
+def imported(rt: Executor, native: Native) -> Handle:
+    handle: Handle = rt.call("runtime_stream_import", DEVICE, 0, native=native.value).succeeds().out
+    return handle
+
+
+def there(rt: Executor, values: list[float]) -> Tensor:
+    tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), DEVICE, 0).succeeds().out
+    return tensor
+
+
+def here(rt: Executor, tensor: Tensor) -> list[float]:
+    values: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
+    return values
+
+
+@clause("KINA-STREAM-13", "46d96189")
+@given(count=st.integers(1, 5))
+def test_one_native_stream_has_one_counted_handle(rt: Executor, count: int) -> None:
+    native, other = Native.foreign(rt), Native.foreign(rt)
+    stream = imported(rt, native)
+    for _ in range(count):
+        assert imported(rt, native) == stream != imported(rt, other)
+
+    for _ in range(count + 1):
+        rt.call("runtime_stream_query", stream).succeeds()
+        assert rt.call("runtime_stream_release", stream).status() == "SUCCESS"
+    rt.forget([stream])
+    rt.call("runtime_stream_query", imported(rt, other)).refuses("INVALID_HANDLE", stream=stream)
+
+
+@clause("KINA-STREAM-13", "46d96189")
+def test_a_native_stream_that_comes_again_has_a_new_handle(rt: Executor) -> None:
+    native = Native.foreign(rt)
+    first = imported(rt, native)
+    rt.call("runtime_stream_release", first).succeeds()
+
+    second = imported(rt, native)
+
+    assert second != first and Native.of(rt, second).value == native.value
+
+
+@clause("KINA-STREAM-5", "9b10453f")
+@clause("KINA-STREAM-15", "d898bfa9")
+def test_imported_streams_are_released_and_only_they(rt: Executor) -> None:
+    native = Native.foreign(rt)
+    stream = imported(rt, native)
+    checked_out = rt.call("runtime_stream_checkout", DEVICE, 0).succeeds().out
+    call = rt.call("runtime_stream_release", lambda: imported(rt, native))
+
+    call.refuses("INVALID_ARGUMENT", stream=checked_out, clause="KINA-STREAM-15")
+    rt.call("runtime_stream_checkin", lambda: rt.call("runtime_stream_checkout", DEVICE, 0).succeeds().out).refuses(
+        "INVALID_ARGUMENT", stream=stream, clause="KINA-STREAM-5"
+    )
+
+
+@clause("KINA-STREAM-50", "1406bc30")
+@pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push"])
+def test_the_last_import_of_a_pushed_stream_is_not_released(rt: Executor, kind: str) -> None:
+    native = Native.foreign(rt)
+    stream, again = imported(rt, native), imported(rt, native)
+    token = rt.call(kind, stream).succeeds().out
+
+    assert rt.call("runtime_stream_release", again).status() == "SUCCESS"
+    other = rt.call("runtime_stream_release", lambda: imported(rt, Native.foreign(rt)))
+    other.refuses("BUSY", stream=stream, clause="KINA-STREAM-50")
+
+    rt.call("runtime_scope_pop", token).succeeds()
+    rt.call("runtime_stream_release", stream).succeeds()
+
+
+@clause("KINA-STREAM-16", "c0d77ccc")
+def test_an_imported_stream_goes_on_after_its_handle(rt: Executor) -> None:
+    native = Native.foreign(rt)
+    stream = imported(rt, native)
+    x = there(rt, [1, 2, 3])
+    token = rt.call("runtime_stream_push", stream).succeeds().out
+    y = rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds().out
+    rt.call("runtime_scope_pop", token).succeeds()
+    rt.call("runtime_stream_release", stream).succeeds()
+
+    native.begin_capture()
+    native.end_capture()
+
+    assert here(rt, y) == [-1, -2, -3] and imported(rt, native) != stream
+
+
+@clause("KINA-STREAM-17", "40b3ef74")
+def test_a_native_handle_is_what_was_imported(rt: Executor) -> None:
+    native = Native.foreign(rt)
+
+    assert Native.of(rt, imported(rt, native)).value == native.value
+    main = rt.call("runtime_stream_main", DEVICE, 0).succeeds().out
+    assert Native.of(rt, main).value not in {0, native.value}
+
+
+@clause("KINA-STREAM-33", "63f21257")
+@clause("KINA-STREAM-34", "c0cfc664")
+@given(steps=st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_work_on_imported_streams_takes_effect_in_order(rt: Executor, steps: list[int]) -> None:
+    streams = [imported(rt, Native.foreign(rt)), imported(rt, Native.foreign(rt))]
+    streams += [rt.call("runtime_stream_checkout", DEVICE, 0).succeeds().out for _ in range(2)]
+    x, one = there(rt, [0.0] * 40), there(rt, [1.0] * 40)
+
+    for number in steps:
+        token = rt.call("runtime_stream_push", streams[number]).succeeds().out
+        assert rt.call("runtime_gpu_binary", x, one, op="KINA_BINARY_ADD").status(out=x) == "SUCCESS"
+        rt.call("runtime_scope_pop", token).succeeds()
+
+    assert here(rt, x) == [float(len(steps))] * 40
+
+
+@clause("KINA-DEVICE-11", "c4ca50fc")
+def test_a_device_that_was_waited_for_has_done_with_imported_streams_too(rt: Executor) -> None:
+    stream = imported(rt, Native.foreign(rt))
+    x = there(rt, [1.0] * 100)
+    push = rt.call("runtime_stream_push", stream).succeeds().out
+    for _ in range(10):
+        rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds()
+    rt.call("runtime_scope_pop", push).succeeds()
+
+    rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
+
+    assert rt.call("runtime_stream_query", stream).succeeds().out == 1
