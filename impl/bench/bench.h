@@ -58,7 +58,6 @@ typedef struct BlockJob {
 void pair_blocks(void* job, uint64_t first, uint64_t count);    /* takes and gives back each step's bytes */
 void replace_blocks(void* job, uint64_t first, uint64_t count); /* gives the slot's block back and takes a new one */
 void play_trace(void* job, uint64_t first, uint64_t count);     /* a step of 0 bytes only gives back */
-void touch_blocks(void* job, uint64_t first, uint64_t count);   /* pairs that write their block and read it back */
 
 /* ---- threads.c ---- */
 
@@ -113,7 +112,18 @@ typedef struct TensorJob {
 void tensor_job_make(TensorJob* job);
 void tensor_job_end(TensorJob* job);
 Body alloc_and_free, alloc_and_free_on_null_stream, view_and_free, alias_and_free, alias_export_import_and_free,
-    add_elements;
+    add_elements, add_elements_by_plain_loop;
+/* A program of many small allocations: every result is a new tensor and dies after the next one was made from it. */
+enum { SMALL_SIZES = 16 };
+typedef struct SmallJob {
+  KinaTensor inputs[SMALL_SIZES]; /* 256 bytes to 64 KiB of f32 */
+  KinaResource resource;
+  KinaScope scope;
+} SmallJob;
+void small_job_make(SmallJob* job, KinaResource resource);
+void small_job_end(SmallJob* job);
+Body many_small_tensors;
+
 Body current_resource_get, default_set_and_restore, resource_push_and_pop, current_stream_get, stream_push_and_pop,
     device_push_and_pop;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timed bodies over raw blocks. What they do is drawn beforehand: here is nothing but the calls. */
-#include <string.h>
 
 #include "bench.h"
 
@@ -34,17 +33,5 @@ void play_trace(void* given, uint64_t first, uint64_t count) {
     if (block->bytes != 0) source->give(source, block->data, block->bytes);
     block->data = step.bytes == 0 ? NULL : source->take(source, step.bytes);
     block->bytes = step.bytes;
-  }
-}
-
-void touch_blocks(void* given, uint64_t first, uint64_t count) {
-  const BlockJob* job = given;
-  const Source* source = job->source;
-  for (uint64_t at = first; at < first + count; ++at) {
-    const uint64_t bytes = job->steps[at & job->step_mask].bytes;
-    void* data = source->take(source, bytes);
-    memset(data, (int)at, bytes);
-    __asm__ volatile("" : : "r"(data) : "memory");
-    source->give(source, data, bytes);
   }
 }

@@ -24,7 +24,6 @@ class LoggedPool {
     logging_ = std::make_unique<OwnedResource>(made);
   }
   KinaResource get() const { return logging_->get(); }
-  KinaResource pool() const { return pool_.get(); }
   uint64_t dropped() const { return logging_->info().dropped_rows; }
   // Until every row has been heard, so that none of the next batch finds the ring full.
   void drain() const {
@@ -44,36 +43,59 @@ class LoggedPool {
 
 enum class Way { without, beside, through };
 
-// `beside`: the pool's own figure while a logging resource lives elsewhere in the process.
-void measure_logging(Run& run, Way way, Body* body) {
-  constexpr uint64_t kPairs = 2000;
-  std::unique_ptr<LoggedPool> logged = way == Way::without ? nullptr : std::make_unique<LoggedPool>();
-  const OwnedResource plain = host_pool();
-  const KinaResource used = way == Way::through ? logged->get() : plain.get();
-  const Source* source = run.source(source_of_kina(used, host_stream()), 256, body != &touch_blocks);
+// A logged pool and a plain one, and the one of them that the timed body uses. `beside`: a logging resource lives
+// elsewhere in the process.
+class Place {
+ public:
+  explicit Place(Way way)
+      : logged_(way == Way::without ? nullptr : std::make_unique<LoggedPool>()),
+        plain_(host_pool()),
+        is_logged_(way == Way::through) {}
+  KinaResource used() const { return is_logged_ ? logged_->get() : plain_.get(); }
+
+  void measure(Run& run, Body* body, void* job, uint64_t batch) const {
+    run.measure_steps(
+        [&](uint64_t step) {
+          const auto start = std::chrono::steady_clock::now();
+          body(job, step * batch, batch);
+          const auto end = std::chrono::steady_clock::now();
+          if (is_logged_) logged_->drain();
+          return std::chrono::duration<double, std::nano>(end - start).count();
+        },
+        static_cast<double>(batch), settings().batches);
+    if (is_logged_) run.report("dropped_rows", static_cast<double>(logged_->dropped()));
+  }
+
+ private:
+  std::unique_ptr<LoggedPool> logged_;
+  OwnedResource plain_;
+  bool is_logged_;
+};
+
+void measure_pairs(Run& run, Way way) {
+  const Place place(way);
+  const Source* source = run.source(source_of_kina(place.used(), host_stream()), 256);
   const std::vector<Step> steps = draw_steps(4, 1, 256, 4096);
   Blocks blocks(source, steps, 0);
-  run.measure_steps(
-      [&](uint64_t step) {
-        const auto start = std::chrono::steady_clock::now();
-        body(blocks.job(), step * kPairs, kPairs);
-        const auto end = std::chrono::steady_clock::now();
-        if (way == Way::through) logged->drain();
-        return std::chrono::duration<double, std::nano>(end - start).count();
-      },
-      kPairs, settings().batches);
-  if (way == Way::through) run.report("dropped_rows", static_cast<double>(logged->dropped()));
+  place.measure(run, &pair_blocks, blocks.job(), 200);
+}
+
+void measure_tensors(Run& run, Way way) {
+  const Place place(way);
+  SmallJob job{};
+  small_job_make(&job, place.used());
+  place.measure(run, &many_small_tensors, &job, 16);
+  small_job_end(&job);
 }
 
 }  // namespace
 
 void add_logging_rows() {
-  for (const auto& [load, body] : {std::pair{"pairs", &pair_blocks}, std::pair{"touched", &touch_blocks}}) {
-    const std::string name = std::string("T11/") + load;
-    Body* const timed = body;
-    add_row(name + "/without/kina", [timed](Run& run) { measure_logging(run, Way::without, timed); });
-    add_row(name + "/beside/kina", [timed](Run& run) { measure_logging(run, Way::beside, timed); });
-    add_row(name + "/through/kina", [timed](Run& run) { measure_logging(run, Way::through, timed); });
+  for (const auto& [name, way] :
+       {std::pair{"without", Way::without}, std::pair{"beside", Way::beside}, std::pair{"through", Way::through}}) {
+    const Way taken = way;
+    add_row(std::string("T11/pairs_") + name + "/kina", [taken](Run& run) { measure_pairs(run, taken); });
+    add_row(std::string("T11/tensors_") + name + "/kina", [taken](Run& run) { measure_tensors(run, taken); });
   }
 }
 

@@ -20,6 +20,7 @@ void add_tensor_rows() {
       {"tensor/alias_and_free", &alias_and_free},
       {"tensor/alias_export_import_and_free", &alias_export_import_and_free},
       {"tensor/add_32_elements", &add_elements},
+      {"tensor/add_32_elements_by_plain_loop", &add_elements_by_plain_loop},
   };
   for (const auto& each : all)
     add_row(std::string(each.name) + "/kina", [body = each.body](Run& run) {

@@ -82,6 +82,45 @@ void add_elements(void* given, uint64_t first, uint64_t count) {
   REPEAT BENCH_OK(runtime_gpu_binary(&job->result, &job->source, &job->other, KINA_BINARY_ADD));
 }
 
+/* What the call above comes down to, without a call. */
+void add_elements_by_plain_loop(void* given, uint64_t first, uint64_t count) {
+  JOB;
+  const float *a = job->source.dl.data, *b = job->other.dl.data;
+  float* result = job->result.dl.data;
+  REPEAT {
+    for (int64_t index = 0; index < SHAPE[0] * SHAPE[1]; ++index) result[index] = a[index] + b[index];
+    __asm__ volatile("" : : "r"(result) : "memory");
+  }
+}
+
+void small_job_make(SmallJob* job, KinaResource resource) {
+  const float half = 0.5f;
+  const KinaTensor empty = KINA_TENSOR_INIT;
+  job->resource = resource;
+  BENCH_OK(runtime_resource_push(&job->scope, resource));
+  for (int index = 0; index < SMALL_SIZES; ++index) {
+    const int64_t elements = (int64_t)(64.0 * (1 << index / 2) * (index % 2 == 0 ? 1.0 : 1.41));
+    job->inputs[index] = empty;
+    BENCH_OK(runtime_alloc(&job->inputs[index], &elements, 1, KINA_DTYPE_F32, kDLCPU, 0, NULL));
+    BENCH_OK(runtime_fill(&job->inputs[index], &half, sizeof half));
+  }
+}
+void small_job_end(SmallJob* job) {
+  for (int index = 0; index < SMALL_SIZES; ++index) BENCH_OK(runtime_free(&job->inputs[index]));
+  BENCH_OK(runtime_scope_pop(job->scope));
+}
+void many_small_tensors(void* given, uint64_t first, uint64_t count) {
+  const SmallJob* job = given;
+  for (uint64_t at = first; at < first + count; ++at) {
+    const KinaTensor* input = &job->inputs[at * 7 % SMALL_SIZES];
+    KinaTensor sum = KINA_TENSOR_INIT, activated = KINA_TENSOR_INIT;
+    BENCH_OK(runtime_gpu_binary(&sum, input, input, KINA_BINARY_ADD));
+    BENCH_OK(runtime_gpu_unary(&activated, &sum, KINA_UNARY_GELU));
+    BENCH_OK(runtime_free(&sum));
+    BENCH_OK(runtime_free(&activated));
+  }
+}
+
 void current_resource_get(void* given, uint64_t first, uint64_t count) {
   JOB;
   REPEAT {
