@@ -99,7 +99,8 @@ class ArrayArgument {
 
 enum class Null : uint8_t { refused, allowed };
 
-// A handle of a counted object. With Null::allowed an absent one is empty.
+// A handle of an object that does not end while the call runs: its `look_up` sees to that. With Null::allowed an absent
+// one is empty.
 template <class Handle, class T>
 class HandleArgument {
  public:
@@ -111,13 +112,13 @@ class HandleArgument {
   }
   void resolve() {
     if (handle_ == nullptr) return;
-    object_ = table_.acquire(value_of(handle_));
+    object_ = look_up(table_, value_of(handle_));
     require<Message::stale_handle>(bool(object_), "KINA-STATUS-26", argument_, argument_.name, word_of(kind_));
   }
   void validate() const {}
   T& operator*() const { return *object_; }
-  T* operator->() const { return object_.get(); }
-  T* get() const { return object_.get(); }
+  T* operator->() const { return get(); }
+  T* get() const { return object_ ? &*object_ : nullptr; }
   explicit operator bool() const { return bool(object_); }
   Argument argument() const { return argument_; }
 
@@ -127,7 +128,7 @@ class HandleArgument {
   HandleTable<T>& table_;
   Kind kind_;
   Null null_;
-  Ref<T> object_;
+  decltype(look_up(table_, 0)) object_{};
 };
 
 class StreamArgument : public HandleArgument<KinaStream, Stream> {

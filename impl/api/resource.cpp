@@ -48,7 +48,13 @@ class Vtable : public Options<KinaResourceVtable> {
 
 KinaResource publish(Ref<Resource> resource) { return handle_of<KinaResource>(publish_resource(std::move(resource))); }
 
-Ref<Resource> shared(const ResourceArgument& argument) { return Ref<Resource>::share(argument.get()); }
+// What a new adaptor keeps. Another thread may have ended the resource since the call looked.
+Ref<Resource> shared(const ResourceArgument& argument) {
+  Ref<Resource> kept = Ref<Resource>::try_share(argument.get());
+  require<Message::stale_handle>(bool(kept), "KINA-STATUS-26", argument.argument(), argument.argument().name,
+                                 word_of(Kind::resource));
+  return kept;
+}
 
 void require_power_of_two(uint64_t alignment, const char* clause, Argument argument) {
   require<Message::alignment_not_power>(alignment == 0 || std::has_single_bit(alignment), clause, argument,
@@ -254,7 +260,7 @@ KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int3
     Pointer found(out, {1, "out"});
     dereference(found);
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    *found = handle_of<KinaResource>(current_resource(device)->handle);
+    *found = handle_of<KinaResource>(look_at_current_resource(device)->handle);
   });
 }
 
@@ -272,6 +278,8 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
     Stream& place = place_of(ordered, source);
     require_announced(place);
     const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);
+    require<Message::stale_handle>(block.status != KINA_ERROR_INVALID_HANDLE, "KINA-STATUS-26", source.argument(),
+                                   "resource", word_of(Kind::resource));
     if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
     *made = block.data;
   });

@@ -21,9 +21,8 @@ uint64_t name_reference(HandleTable<TensorReference>& table, const Operand& tens
 // Ends the name of a reference: of several callers exactly one comes through.
 template <class Handle>
 void end_reference(HandleTable<TensorReference>& table, Handle handle, Argument argument, Kind kind) {
-  const Ref<TensorReference> reference = table.acquire(value_of(handle));
-  require<Message::stale_handle>(table.remove(value_of(handle)), "KINA-STATUS-26", argument, argument.name,
-                                 word_of(kind));
+  TensorReference* reference = table.end_name(value_of(handle));
+  require<Message::stale_handle>(reference != nullptr, "KINA-STATUS-26", argument, argument.name, word_of(kind));
   reference->release();  // the table's
 }
 

@@ -77,7 +77,7 @@ KinaStatus runtime_stream_release(KinaStream stream) {
   return boundary(__func__, [&] {
     StreamArgument ended(stream, {1, "stream"});
     dereference(ended);
-    ended->device().end_import(*ended, {1, "stream"});
+    ended->device().end_import(*ended, value_of(stream), {1, "stream"});
   });
 }
 

@@ -13,22 +13,29 @@ class Counted {
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
 
-  void retain() const noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() const noexcept {
+    if (!is_lasting_) references_.fetch_add(1, std::memory_order_relaxed);
+  }
   // A reference where there still is one, against the last release on another thread.
   bool try_retain() const noexcept {
+    if (is_lasting_) return true;
     uint64_t references = references_.load(std::memory_order_acquire);
     while (references != 0)
       if (references_.compare_exchange_weak(references, references + 1, std::memory_order_acq_rel)) return true;
     return false;
   }
   void release() const noexcept {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (!is_lasting_ && references_.fetch_sub(1, std::memory_order_acq_rel) == 1) last_reference_gone();
   }
 
  protected:
+  enum class Life : uint8_t { counted, lasting };  // lasting ones never end, so that nobody needs to count
+  explicit Counted(Life life) noexcept : is_lasting_(life == Life::lasting) {}
   virtual ~Counted() = default;
+  virtual void last_reference_gone() const noexcept { delete this; }
 
  private:
+  const bool is_lasting_ = false;
   mutable std::atomic<uint64_t> references_{1};
 };
 

@@ -90,7 +90,8 @@ std::vector<Ref<Stream>> Device::all_streams() const {
   const std::lock_guard lock(mutex);
   std::vector<Ref<Stream>> found = pooled_;
   for (const auto& phase : phases_) found.push_back(phase.second);
-  for (const Import& import : imports_) found.push_back(import.stream);
+  for (const Import& import : imports_)
+    if (import.count != 0) found.push_back(import.stream);
   found.push_back(main_);
   return found;
 }
@@ -100,6 +101,7 @@ Ref<Stream> Device::import(NativeStream native) {
   const std::lock_guard lock(mutex);
   for (Import& import : imports_) {
     if (import.stream->native() != native) continue;
+    if (import.count == 0) reopen(*import.stream);
     ++import.count;
     return import.stream;
   }
@@ -111,23 +113,31 @@ Ref<Stream> Device::import(NativeStream native) {
   return stream;
 }
 
-void Device::end_import(Stream& stream, Argument argument) {
+// The native stream may be another one by now, at the same address, which nothing is known about.
+void Device::reopen(Stream& ended) {
+  ended.handle = streams().insert(&ended);
+  ended.reopen();
+  const std::lock_guard lock(ended.timeline.mutex);
+  ended.timeline.known = {};
+}
+
+void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
   require<Message::stream_not_imported>(stream.origin() == StreamOrigin::imported, "KINA-STREAM-15", argument,
                                         argument.name);
   const bool is_busy = captures(stream);
   const std::lock_guard lock(mutex);
   const auto import = std::find_if(imports_.begin(), imports_.end(),
                                    [&](const Import& candidate) { return candidate.stream.get() == &stream; });
-  require<Message::stale_handle>(import != imports_.end(), "KINA-STATUS-26", argument, argument.name,
-                                 word_of(Kind::stream));
+  require<Message::stale_handle>(import != imports_.end() && stream.handle == handle && import->count != 0,
+                                 "KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
   if (import->count > 1) {
     --import->count;
     return;
   }
   require<Message::stream_in_use>(!is_busy && stream.end() == Stream::Ending::ended, "KINA-STREAM-50", argument,
                                   argument.name);
-  streams().remove(stream.handle);
-  imports_.erase(import);
+  streams().remove(handle);
+  import->count = 0;
 }
 
 int32_t device_count(int32_t device_type) noexcept {

@@ -1,6 +1,7 @@
 // The devices of the process, found at the first use and never torn down.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -31,12 +32,14 @@ class Device {
   void checkin(Stream& stream, uint64_t handle, Argument argument);
   // The stream of a native handle of the caller, one for every import of it, and the end of one import.
   Ref<Stream> import(NativeStream native);
-  void end_import(Stream& stream, Argument argument);
+  void end_import(Stream& stream, uint64_t handle, Argument argument);
   // All streams that the device has, those that are checked in included: work may still be on them.
   std::vector<Ref<Stream>> all_streams() const;
 
   // The default resource that runtime_resource_set_default installed; empty: the built-in one.
   Installation default_resource;
+  // The default in force: the installed one, else the built-in one; NULL until that is made.
+  std::atomic<Resource*> default_in_force{nullptr};
   mutable Mutex mutex;  // guards default_resource and the streams
 
  private:
@@ -47,9 +50,10 @@ class Device {
   std::vector<Ref<Stream>> pooled_;
   struct Import {
     Ref<Stream> stream;
-    uint64_t count;
+    uint64_t count;  // 0: ended, and kept for the next import of the same native stream
   };
   std::vector<Import> imports_;
+  static void reopen(Stream& ended);
   std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
 

@@ -4,12 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 
 #include "impl/core/copy_mark.h"
 #include "impl/core/counted.h"
-#include "impl/core/error.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
@@ -32,93 +29,107 @@ struct HandleParts {
   static uint64_t generation(uint64_t handle) noexcept { return handle >> kSlotBits & kGenerationMask; }
 };
 
-// A table of live objects of one kind. `find` takes no lock; a slot whose generations are used up is never given out
-// again.
-template <class T>
-class HandleTable {
+class SlotTable;
+
+// Free slots that one thread keeps of one table, so that most names come and go without a lock. They go back when the
+// thread ends; those of a thread that a fork left behind stay unused in the child.
+struct SlotCache {
+  static constexpr uint32_t kRoom = 64;
+  static constexpr uint32_t kBatch = kRoom / 2;
+
+  SlotTable* table = nullptr;  // set at the first use
+  uint32_t count = 0;
+  std::array<uint32_t, kRoom> slots;
+
+  SlotCache() = default;
+  SlotCache(const SlotCache&) = delete;
+  SlotCache& operator=(const SlotCache&) = delete;
+  ~SlotCache();
+};
+
+// The table behind HandleTable: names of objects of any type. `find` takes no lock; a slot whose generations are used
+// up is never given out again.
+class SlotTable {
  public:
-  explicit HandleTable(Kind kind) : kind_(kind) {}
+  // `cache` gives the calling thread's cache, or NULL; without one every name passes the table's lock.
+  explicit SlotTable(Kind kind, SlotCache* (*cache)() noexcept = nullptr) : cache_(cache), kind_(kind) {}
+  ~SlotTable();
+  SlotTable(const SlotTable&) = delete;
+  SlotTable& operator=(const SlotTable&) = delete;
 
-  // Gives `object` a name. Throws OUT_OF_MEMORY with nothing changed.
-  uint64_t insert(T* object) {
-    const uint64_t mark = copy_mark();
-    const std::lock_guard lock(mutex_);
-    const uint64_t slot = take_slot();
-    Slot& entry = at(slot);
-    entry.object.store(object, std::memory_order_relaxed);
-    const uint64_t handle = HandleParts::pack(kind_, mark, entry.next_generation++, slot);
-    entry.handle.store(handle, std::memory_order_release);
-    ++live_;
-    return handle;
+  // Throws OUT_OF_MEMORY with nothing changed.
+  uint64_t insert(void* object);
+  // The live object that `handle` names, else NULL.
+  void* find(uint64_t handle) const noexcept {
+    const Slot* slot = slot_of(handle);
+    if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
+    void* object = slot->object.load(std::memory_order_acquire);
+    return slot->handle.load(std::memory_order_relaxed) == handle ? object : nullptr;  // not of a later name
   }
+  // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
+  void* remove(uint64_t handle) noexcept;
+  uint64_t live() const noexcept;
 
-  // The live object that `handle` names, else NULL. The caller sees to it that nobody removes it meanwhile.
-  T* find(uint64_t handle) const noexcept {
-    const uint64_t slot = HandleParts::slot(handle);
-    const Slot* chunk = chunks_[slot / kChunk].load(std::memory_order_acquire);
-    if (chunk == nullptr || handle == 0) return nullptr;
-    const Slot& entry = chunk[slot % kChunk];
-    if (entry.handle.load(std::memory_order_acquire) != handle) return nullptr;
-    return entry.object.load(std::memory_order_relaxed);
-  }
-
-  // A reference to the live object that `handle` names, safe against a concurrent removal; empty when there is none.
-  Ref<T> acquire(uint64_t handle) const {
-    const std::lock_guard lock(mutex_);
-    return Ref<T>::try_share(find(handle));
-  }
-
-  // Ends the name. False when it was not live: of several callers exactly one wins.
-  bool remove(uint64_t handle) noexcept {
-    if (find(handle) == nullptr) return false;
-    const std::lock_guard lock(mutex_);
-    const uint64_t slot = HandleParts::slot(handle);
-    Slot& entry = at(slot);
-    if (entry.handle.load(std::memory_order_relaxed) != handle) return false;
-    entry.handle.store(0, std::memory_order_release);
-    entry.object.store(nullptr, std::memory_order_relaxed);
-    --live_;
-    if (entry.next_generation <= HandleParts::kGenerationMask) {
-      entry.next_free = first_free_;
-      first_free_ = slot;
-    }
-    return true;
-  }
-
-  uint64_t live() const {
-    const std::lock_guard lock(mutex_);
-    return live_;
-  }
+  // Takes slots out of `cache` until `kept` are left.
+  void take_back(SlotCache& cache, uint32_t kept) noexcept;
 
  private:
   struct Slot {
     std::atomic<uint64_t> handle{0};
-    std::atomic<T*> object{nullptr};  // read while another thread ends the name
-    uint64_t next_free = kNone;
-    uint64_t next_generation = 0;
+    std::atomic<void*> object{nullptr};  // read while another thread ends the name
+    uint32_t next_free = 0;
+    uint32_t next_generation = 0;  // the owner of the free slot alone looks at it
   };
   static constexpr uint64_t kChunk = 4096;
-  static constexpr uint64_t kNone = ~uint64_t{0};
+  static constexpr uint32_t kNone = ~uint32_t{0};
 
-  Slot& at(uint64_t slot) noexcept { return chunks_[slot / kChunk].load(std::memory_order_relaxed)[slot % kChunk]; }
-
-  uint64_t take_slot() {
-    if (first_free_ != kNone) {
-      const uint64_t slot = first_free_;
-      first_free_ = at(slot).next_free;
-      return slot;
-    }
-    require<Message::out_of_handles>(used_ <= HandleParts::kSlotMask, "KINA-STATUS-44", {});
-    if (used_ % kChunk == 0) chunks_[used_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
-    return used_++;
+  // The slot that `handle` speaks of, if there is one: it may be of another name by now.
+  Slot* slot_of(uint64_t handle) const noexcept {
+    Slot* chunk = chunks_[HandleParts::slot(handle) / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr || handle == 0 ? nullptr : chunk + HandleParts::slot(handle) % kChunk;
   }
+  Slot& at(uint64_t slot) const noexcept {
+    return chunks_[slot / kChunk].load(std::memory_order_relaxed)[slot % kChunk];
+  }
+  uint32_t take_slot();
+  void give_slot(uint32_t slot) noexcept;
+  // With the lock held.
+  uint32_t take_shared();
+  void give_shared(uint32_t slot) noexcept;
 
   mutable Mutex mutex_{Mutex::Place::inner};
   std::array<std::atomic<Slot*>, (HandleParts::kSlotMask + 1) / kChunk> chunks_{};
-  uint64_t first_free_ = kNone;
+  uint32_t first_free_ = kNone;
   uint64_t used_ = 0;
-  uint64_t live_ = 0;
-  Kind kind_;
+  SlotCache* (*const cache_)() noexcept;
+  const Kind kind_;
+};
+
+// A table of live objects of one kind.
+template <class T>
+class HandleTable : public SlotTable {
+ public:
+  using SlotTable::SlotTable;
+
+  uint64_t insert(T* object) { return SlotTable::insert(object); }
+  // The caller sees to it that nobody ends the object while it is looked at.
+  T* find(uint64_t handle) const noexcept { return static_cast<T*>(SlotTable::find(handle)); }
+  T* remove(uint64_t handle) noexcept { return static_cast<T*>(SlotTable::remove(handle)); }
+
+  // For counted objects: a reference to the live one that `handle` names, safe against `end_name` on another thread;
+  // empty when there is none.
+  Ref<T> acquire(uint64_t handle) const {
+    const std::lock_guard lock(ends_);
+    return Ref<T>::try_share(find(handle));
+  }
+  // As `remove`, when nobody is about to take a reference by this name.
+  T* end_name(uint64_t handle) noexcept {
+    const std::lock_guard lock(ends_);
+    return remove(handle);
+  }
+
+ private:
+  mutable Mutex ends_{Mutex::Place::inner};
 };
 
 template <class Handle>

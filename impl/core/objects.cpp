@@ -16,9 +16,13 @@ const char* word_of(Kind kind) noexcept {
 }
 
 Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
-    : device_(device), native_(native), origin_(origin) {
+    : Counted(Life::lasting), device_(device), native_(native), origin_(origin) {
   static std::atomic<uint64_t> last{0};
   serial_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  static std::atomic<Stream*> newest{nullptr};
+  older_ = newest.load(std::memory_order_relaxed);
+  while (!newest.compare_exchange_weak(older_, this, std::memory_order_release, std::memory_order_relaxed)) {
+  }
 }
 
 HandleTable<Stream>& streams() {

@@ -107,7 +107,7 @@ NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {
     in.storage()->hold();
     return {Ref<Storage>::share(in.storage()), device, in.stream(), flags, view};
   }
-  const Ref<Stream> named = in.stream() == 0 ? Ref<Stream>() : streams().acquire(in.stream());
+  Stream* named = streams().find(in.stream());
   Stream& stream = named && &named->device() == &device ? *named : device.main();
   const KinaTensor& tensor = in.tensor();
   return {hold_borrowed(device, tensor.dl.data, tensor.size_bytes, stream), device, stream.handle, flags, view};

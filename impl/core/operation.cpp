@@ -9,7 +9,7 @@ namespace {
 
 // A live stream of `device` under this name that still counts for the rule, else none.
 Ref<Stream> usable_stream(uint64_t handle, const Device& device) {
-  Ref<Stream> stream = handle == 0 ? Ref<Stream>() : streams().acquire(handle);
+  Ref<Stream> stream = handle == 0 ? Ref<Stream>() : Ref<Stream>::share(streams().find(handle));
   return stream && &stream->device() == &device ? stream : Ref<Stream>();
 }
 

@@ -30,4 +30,9 @@ class TensorReference final : public Counted {
 HandleTable<TensorReference>& weak_references();
 HandleTable<TensorReference>& peers();
 
+// A reference to what a live name stands for, else none.
+inline Ref<TensorReference> look_up(const HandleTable<TensorReference>& table, uint64_t handle) {
+  return table.acquire(handle);
+}
+
 }  // namespace kina

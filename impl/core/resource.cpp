@@ -6,6 +6,7 @@
 #include "impl/core/device.h"
 #include "impl/core/lasting.h"
 #include "impl/core/mutex.h"
+#include "impl/core/thread.h"
 
 namespace kina {
 namespace {
@@ -35,8 +36,9 @@ void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, co
 Resource::Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment)
     : device_(device), upstream_(std::move(upstream)), name_(std::move(name)), alignment_(alignment) {}
 
-Resource::~Resource() {
-  if (handle != 0) resources().remove(handle);
+void Resource::last_reference_gone() const noexcept {
+  if (handle != 0) resources().end_name(handle);
+  Leasable::last_reference_gone();
 }
 
 Request Resource::counted(Request request) const noexcept {
@@ -47,13 +49,15 @@ Request Resource::counted(Request request) const noexcept {
 Allocation Resource::take(Request request, Stream& stream) noexcept {
   if (request.bytes == 0) return {};
   const Request wanted = counted(request);
+  const bool is_raw = wanted.use == BlockUse::raw;
+  if (is_raw && !try_retain()) return {nullptr, KINA_ERROR_INVALID_HANDLE};  // ended since the call looked
   const Allocation made = do_take(wanted, stream);
   if (made.status != KINA_SUCCESS) {
     counters_.failures.fetch_add(1, kRelaxed);
+    if (is_raw) release();
     return made;
   }
   count_taken(wanted);
-  if (wanted.use == BlockUse::raw) retain();
   return made;
 }
 
@@ -124,6 +128,13 @@ HandleTable<Resource>& resources() {
   return table;
 }
 
+Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
+  ThreadBlock* block = thread_block();
+  return lease<Resource>(
+      block == nullptr ? nullptr : &block->leases, [&] { return table.find(handle); },
+      [&] { return table.acquire(handle); });
+}
+
 Installation::Installation(Ref<Resource> resource) noexcept : resource_(std::move(resource)) {
   if (!resource_) return;
   const std::lock_guard lock(installation_mutex());
@@ -164,7 +175,7 @@ Release release_resource(uint64_t handle) noexcept {
     if (!resource) return Release::stale;
     if (resource->handle == handle) return Release::borrowed;
     if (resource->installations.load(kRelaxed) != 0) return Release::busy;
-    if (!resources().remove(handle)) return Release::stale;
+    if (resources().end_name(handle) == nullptr) return Release::stale;
   }
   resource->release();  // the counted name's reference; `resource` is the last one if nothing else needs it
   return Release::done;

@@ -6,6 +6,8 @@
 
 #include "impl/core/counted.h"
 #include "impl/core/handle.h"
+#include "impl/core/lease.h"
+#include "kina_runtime.h"
 
 namespace kina {
 
@@ -45,7 +47,7 @@ struct ResourceCounters {
 };
 
 // Nothing here throws but `allocate`, and nothing is called under a lock: a resource may be the caller's own callbacks.
-class Resource : public Counted {
+class Resource : public Leasable {
  public:
   Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment = kStorageAlignment);
 
@@ -75,7 +77,8 @@ class Resource : public Counted {
   std::atomic<int32_t> installations{0};  // as a default, by a push or a capture; guarded by the installation lock
 
  protected:
-  ~Resource() override;
+  ~Resource() override = default;
+  void last_reference_gone() const noexcept override;
 
   // As `take` and `give`, for more than zero bytes and with the alignment that counts.
   virtual Allocation do_take(const Request& request, Stream& stream) noexcept = 0;
@@ -99,6 +102,9 @@ class Resource : public Counted {
 };
 
 HandleTable<Resource>& resources();
+
+// The resource of a live name, for the length of a call; else none.
+Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle);
 
 // One resource in force somewhere: while it is, its counted handle cannot be released.
 class Installation {
@@ -138,5 +144,7 @@ Release release_resource(uint64_t handle) noexcept;
 
 // The resource in force for a device on this thread: innermost push, else the device's default. Defined by impl/memory.
 Ref<Resource> current_resource(Device& device);
+// The same for the length of a call.
+Lease<Resource> look_at_current_resource(Device& device);
 
 }  // namespace kina

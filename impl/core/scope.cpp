@@ -2,6 +2,7 @@
 #include "impl/core/scope.h"
 
 #include "impl/core/device.h"
+#include "impl/core/thread_cache.h"
 
 namespace kina {
 namespace {
@@ -10,8 +11,10 @@ namespace {
 struct Token {};
 Token the_token;
 
+SlotCache* slot_cache() noexcept { return t_cache == nullptr ? nullptr : &t_cache->scope_slots; }
+
 HandleTable<Token>& tokens() {
-  static auto& table = *new HandleTable<Token>(Kind::scope);
+  static auto& table = *new HandleTable<Token>(Kind::scope, &slot_cache);
   return table;
 }
 

@@ -16,6 +16,7 @@ class Device;
 
 enum class StreamOrigin : uint8_t { main, phase, pooled, imported };
 
+// Streams are few and never end as objects, only as names, so that a call may look at one without counting.
 class Stream final : public Counted {
  public:
   Stream(Device& device, NativeStream native, StreamOrigin origin);
@@ -58,8 +59,12 @@ class Stream final : public Counted {
   uint64_t serial_;
   std::vector<Announcement> announcements_;  // guarded by the timeline's mutex
   std::atomic<bool> is_announced_{false};
+  Stream* older_;  // the chain of all streams
 };
 
 HandleTable<Stream>& streams();
+
+// The stream of a live name, else NULL.
+inline Stream* look_up(const HandleTable<Stream>& table, uint64_t handle) noexcept { return table.find(handle); }
 
 }  // namespace kina

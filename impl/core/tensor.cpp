@@ -6,23 +6,28 @@
 #include <new>
 
 #include "impl/core/device.h"
+#include "impl/core/thread_cache.h"
 
 namespace kina {
 namespace {
 
+SlotCache* slot_cache() noexcept { return t_cache == nullptr ? nullptr : &t_cache->tensor_slots; }
+
 HandleTable<TensorRecord>& tensors() {
-  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor);
+  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor, &slot_cache);
   return table;
 }
 
-TensorRecord* make_record(int32_t ndim) {
-  const size_t bytes = sizeof(TensorRecord) + 4 * sizeof(int64_t) * static_cast<size_t>(ndim);
-  return new (::operator new(bytes)) TensorRecord;
+size_t record_bytes(int32_t ndim) noexcept {
+  return sizeof(TensorRecord) + 4 * sizeof(int64_t) * static_cast<size_t>(ndim);
 }
 
+TensorRecord* make_record(int32_t ndim) { return new (take_block(record_bytes(ndim))) TensorRecord; }
+
 void destroy_record(TensorRecord* record) noexcept {
+  const size_t bytes = record_bytes(record->ndim);
   record->~TensorRecord();
-  ::operator delete(record);
+  give_block(record, bytes);
 }
 
 }  // namespace
@@ -41,12 +46,12 @@ NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint
     : record_(nullptr) {
   Hold hold{storage.get()};
   record_ = make_record(view.geometry.ndim);
+  record_->ndim = view.geometry.ndim;
   record_->device = &device;
   record_->stream = stream;
   record_->flags = flags | (has_self_overlap(view.geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   record_->data = view.data;
   record_->dtype = view.dtype;
-  record_->ndim = view.geometry.ndim;
   for (int32_t copy = 0; copy < 2; ++copy) {
     int64_t* arrays = record_->arrays() + 2 * copy * record_->ndim;
     std::copy_n(view.geometry.extents, record_->ndim, arrays);
@@ -91,9 +96,9 @@ void NewTensor::publish(KinaTensor& out) noexcept {
 const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
 
 bool end_tensor(uint64_t handle) {
-  TensorRecord* record = tensors().find(handle);
-  if (record == nullptr || !tensors().remove(handle)) return false;
-  const Ref<Storage> storage = record->storage;
+  TensorRecord* record = tensors().remove(handle);
+  if (record == nullptr) return false;
+  const Ref<Storage> storage = std::move(record->storage);
   destroy_record(record);
   storage->count_tensor(-1);
   storage->drop();

@@ -8,15 +8,13 @@
 #include "impl/core/copy_mark.h"
 
 namespace kina {
+
+constinit thread_local ThreadCache* t_cache = nullptr;
+
 namespace {
 
-#if defined(__ELF__)
-__attribute__((tls_model("initial-exec")))
-#endif
-thread_local ThreadBlock* t_block = nullptr;
-
 void end_thread(void* block) {
-  t_block = nullptr;
+  t_cache = nullptr;
   delete static_cast<ThreadBlock*>(block);
 }
 
@@ -38,9 +36,7 @@ const Key& key() {
 
 }  // namespace
 
-ThreadBlock* thread_block() noexcept {
-  if (t_block != nullptr) [[likely]]
-    return t_block;
+ThreadBlock* make_thread_block() noexcept {
   if (key().value >= kMarks) return nullptr;
   ThreadBlock* block = new (std::nothrow) ThreadBlock;
   if (block == nullptr) return nullptr;
@@ -48,7 +44,7 @@ ThreadBlock* thread_block() noexcept {
     delete block;
     return nullptr;
   }
-  t_block = block;
+  t_cache = block;
   return block;
 }
 
@@ -56,6 +52,23 @@ ThreadBlock& demand_thread_block() {
   ThreadBlock* block = thread_block();
   require<Message::out_of_host_memory>(block != nullptr, "KINA-STATUS-44", {});
   return *block;
+}
+
+void* take_block(size_t bytes) {
+  if constexpr (kKeepsBlocks) {
+    bytes = BlockCache::rounded(bytes);
+    if (t_cache != nullptr && bytes <= BlockCache::kLargest)
+      if (void* kept = t_cache->blocks.take(bytes)) return kept;
+  }
+  return ::operator new(bytes);
+}
+
+void give_block(void* block, size_t bytes) noexcept {
+  if constexpr (kKeepsBlocks) {
+    bytes = BlockCache::rounded(bytes);
+    if (t_cache != nullptr && bytes <= BlockCache::kLargest && t_cache->blocks.keep(block, bytes)) return;
+  }
+  ::operator delete(block);
 }
 
 void keep_reported(Ref<Claim> claim) noexcept {

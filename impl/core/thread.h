@@ -4,6 +4,7 @@
 #include "impl/core/error.h"
 #include "impl/core/failure.h"
 #include "impl/core/scope.h"
+#include "impl/core/thread_cache.h"
 
 namespace kina {
 
@@ -13,15 +14,19 @@ struct ErrorRecord {
   Error error;
 };
 
-struct ThreadBlock {
+struct ThreadBlock : ThreadCache {
   ErrorRecord record;
   ScopeStack scopes;
   bool is_logging = false;  // inside the log callback
   Ref<Claim> reported;      // keeps the strings of the last runtime_failure_get
 };
 
+ThreadBlock* make_thread_block() noexcept;
+
 // The block of the calling thread, made at its first call; NULL while host memory is out.
-ThreadBlock* thread_block() noexcept;
+inline ThreadBlock* thread_block() noexcept {
+  return t_cache != nullptr ? static_cast<ThreadBlock*>(t_cache) : make_thread_block();
+}
 
 // As above, but OUT_OF_MEMORY where it cannot be made.
 ThreadBlock& demand_thread_block();

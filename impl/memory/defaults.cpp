@@ -57,16 +57,36 @@ Ref<Resource> installed_default(const Device& device) {
   return device.default_resource.resource();
 }
 
-}  // namespace
-
 Ref<Resource> default_resource(Device& device) {
   Ref<Resource> installed = installed_default(device);
   return installed ? installed : built_in(device);
 }
 
-void replace_default(Device& device, Installation resource) {
-  const std::lock_guard lock(device.mutex);
+// Puts `resource` in the place of what is installed; `built` is the built-in default, if it is made already.
+void swap_default(Device& device, Installation& resource, Resource* built) noexcept {
   std::swap(device.default_resource, resource);
+  Resource* installed = device.default_resource.get();
+  device.default_in_force.store(installed == nullptr ? built : installed, std::memory_order_release);
+}
+
+// The default that nobody has asked for yet: from here on it is known.
+void make_default_known(Device& device) {
+  Ref<Resource> built = built_in(device);
+  const std::lock_guard lock(device.mutex);
+  if (!device.default_resource) device.default_in_force.store(built.get(), std::memory_order_release);
+}
+
+}  // namespace
+
+void replace_default(Device& device, Installation resource) {
+  Ref<Resource> built;
+  {
+    BuiltIns& all = built_ins();
+    const std::lock_guard lock(all.mutex);
+    built = all.find(device);
+  }
+  const std::lock_guard lock(device.mutex);
+  swap_default(device, resource, built.get());
 }
 
 // The built-in default may refuse to be made, so that comes before anything changes.
@@ -75,16 +95,28 @@ uint64_t exchange_default(Device& device, Installation resource) {
     const Ref<Resource> built = installed_default(device) ? nullptr : built_in(device);
     const std::lock_guard lock(device.mutex);
     if (!device.default_resource && !built) continue;  // it was taken away in between
-    std::swap(device.default_resource, resource);
+    swap_default(device, resource, built.get());
     return resource ? resource.get()->handle : built->handle;
   }
 }
 
+Lease<Resource> look_at_current_resource(Device& device) {
+  ThreadBlock* block = thread_block();
+  LeaseRow* row = block == nullptr ? nullptr : &block->leases;
+  Resource* bound = block == nullptr ? nullptr : block->scopes.bound_resource(device);
+  if (bound != nullptr)
+    return lease<Resource>(
+        row, [&] { return bound; }, [&] { return Ref<Resource>::share(bound); });
+  const auto find = [&] { return device.default_in_force.load(std::memory_order_acquire); };
+  while (true) {
+    while (find() == nullptr) make_default_known(device);
+    if (Lease<Resource> found = lease<Resource>(row, find, [&] { return default_resource(device); })) return found;
+  }
+}
+
 Ref<Resource> current_resource(Device& device) {
-  const ThreadBlock* block = thread_block();
-  if (Resource* bound = block == nullptr ? nullptr : block->scopes.bound_resource(device))
-    return Ref<Resource>::share(bound);
-  return default_resource(device);
+  while (true)
+    if (Ref<Resource> kept = Ref<Resource>::try_share(look_at_current_resource(device).get())) return kept;
 }
 
 }  // namespace kina

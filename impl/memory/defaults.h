@@ -5,9 +5,6 @@
 
 namespace kina {
 
-// The default of a device: what was installed, else the built-in one, made at the first need.
-Ref<Resource> default_resource(Device& device);
-
 // Installs `resource`, or with an empty one the built-in default.
 void replace_default(Device& device, Installation resource);
 

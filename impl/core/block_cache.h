@@ -1,0 +1,77 @@
+// Memory of small objects that come and go with tensors: each thread keeps some blocks for its next ones.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace kina {
+
+// Under a sanitizer every block goes back at once, so that a late access is seen.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kKeepsBlocks = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kKeepsBlocks = false;
+#else
+inline constexpr bool kKeepsBlocks = true;
+#endif
+#else
+inline constexpr bool kKeepsBlocks = true;
+#endif
+
+// The blocks of one thread. One that another thread gives back stays there.
+class BlockCache {
+ public:
+  static constexpr size_t kStep = 64;
+  static constexpr size_t kLargest = 512;
+  static constexpr uint32_t kRoom = 64;  // of each size
+
+  BlockCache() = default;
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+  ~BlockCache() {
+    for (List& list : lists_)
+      while (void* block = list.take()) ::operator delete(block);
+  }
+
+  // NULL when there is none.
+  void* take(size_t bytes) noexcept { return lists_[index_of(bytes)].take(); }
+  // False when there are enough.
+  bool keep(void* block, size_t bytes) noexcept {
+    List& list = lists_[index_of(bytes)];
+    if (list.count == kRoom) return false;
+    list.first = new (block) Free{list.first};
+    ++list.count;
+    return true;
+  }
+
+  static constexpr size_t rounded(size_t bytes) noexcept { return (bytes + kStep - 1) / kStep * kStep; }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  struct List {
+    Free* first = nullptr;
+    uint32_t count = 0;
+    void* take() noexcept {
+      Free* taken = first;
+      if (taken == nullptr) return nullptr;
+      first = taken->next;
+      --count;
+      return taken;
+    }
+  };
+  static constexpr size_t index_of(size_t bytes) noexcept { return (bytes - 1) / kStep; }
+
+  std::array<List, kLargest / kStep> lists_;
+};
+
+// A block of the calling thread's cache, or a new one. Throws bad_alloc.
+void* take_block(size_t bytes);
+// The same number of bytes as it was taken for.
+void give_block(void* block, size_t bytes) noexcept;
+
+}  // namespace kina

@@ -1,0 +1,24 @@
+// What the library keeps for one thread so that its hot calls neither lock nor count in shared places.
+#pragma once
+
+#include "impl/core/block_cache.h"
+#include "impl/core/handle.h"
+#include "impl/core/lease.h"
+
+namespace kina {
+
+struct ThreadCache {
+  LeaseRow leases;
+  SlotCache tensor_slots;
+  SlotCache scope_slots;
+  BlockCache blocks;
+};
+
+// The calling thread's, once thread_block() has made it; NULL before, and while the thread ends.
+#if defined(__ELF__)
+extern constinit thread_local ThreadCache* t_cache __attribute__((tls_model("initial-exec")));
+#else
+extern constinit thread_local ThreadCache* t_cache;
+#endif
+
+}  // namespace kina
