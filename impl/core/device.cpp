@@ -10,6 +10,12 @@
 namespace kina {
 namespace {
 
+const char* trouble_of(int32_t device_type) noexcept {
+  for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
+    if ((*backend)->device_type() == device_type) return (*backend)->trouble();
+  return nullptr;
+}
+
 Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
   Backend& backend = device.backend();
   // Ended again unless a stream with a name has it.
@@ -153,6 +159,8 @@ void require_device_id(int32_t device_type, int32_t device_id, Argument id_argum
 }
 
 void require_device_type(int32_t device_type, Argument type_argument) {
+  if (const char* trouble = trouble_of(device_type))
+    refuse<Message::device_type_troubled>("KINA-STATUS-24", type_argument, device_type, trouble);
   require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument, device_type);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "impl/cpu/rows.h"
 #include "impl/sim/scheduler.h"
@@ -102,6 +103,9 @@ class SimulatedBackend final : public Backend {
  public:
   int32_t device_type() const noexcept override { return kDLExtDev; }
   int32_t device_count() const noexcept override { return configuration().devices; }
+  const char* trouble() const noexcept override {
+    return configuration().trouble.empty() ? nullptr : configuration().trouble.c_str();
+  }
   bool is_asynchronous() const noexcept override { return true; }
   bool is_lost(int32_t device_id) const noexcept override { return Scheduler::instance().is_lost(device_id); }
   bool can_access(int32_t device_id, int32_t peer_id) const noexcept override {
@@ -153,7 +157,9 @@ class SimulatedBackend final : public Backend {
   bool is_capturing(NativeStream stream) override { return Scheduler::instance().is_capturing(queue_of(stream)); }
 
   void launch(NativeStream stream, const Work& work) override {
-    Scheduler::instance().enqueue(queue_of(stream), work.name, Task(work), touched_by(work), Fault::launch);
+    const bool is_copy = std::string_view(work.name).starts_with("runtime_copy");
+    Scheduler::instance().enqueue(queue_of(stream), work.name, Task(work), touched_by(work),
+                                  is_copy ? Fault::copy : Fault::launch);
   }
 
   Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }

@@ -1,6 +1,7 @@
 // The check of happens-before on the bytes that work touches.
 #include "impl/sim/history.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace kina::sim {
@@ -30,52 +31,49 @@ void History::split(uint64_t byte) {
   entries_.emplace_hint(next, byte, std::move(tail));
 }
 
-std::optional<MissingEdge> History::touch(uint64_t first, uint64_t last, Access access, const Deed& deed,
-                                          const Clock& clock) {
-  if (first == last) return std::nullopt;
+void History::prepare(uint64_t first, uint64_t last) {
+  if (first == last) return;
   split(first);
   split(last);
-  std::optional<MissingEdge> missing;
-  const auto demand = [&](const Deed& earlier, Access earlier_access) {
-    if (!missing && !is_before(earlier, clock)) missing = MissingEdge{earlier, earlier_access, deed, access};
-  };
   uint64_t at = first;
-  for (auto entry = entries_.lower_bound(first); at < last;) {
+  for (auto entry = entries_.lower_bound(first); at < last; ++entry) {
     if (entry == entries_.end() || entry->first > at) {  // bytes that nobody touched yet
       const uint64_t end = entry == entries_.end() ? last : std::min(last, entry->first);
       entry = entries_.emplace_hint(entry, at, Entry{end, std::nullopt, {}});
     }
-    Entry& bytes = entry->second;
+    entry->second.readers.reserve(entry->second.readers.size() + 1);
+    at = entry->second.last;
+  }
+}
+
+std::optional<MissingEdge> History::missing(uint64_t first, uint64_t last, Access access, const Deed& deed,
+                                            const Clock& clock) const {
+  std::optional<MissingEdge> found;
+  const auto demand = [&](const Deed& earlier, Access earlier_access) {
+    if (!found && !is_before(earlier, clock)) found = MissingEdge{earlier, earlier_access, deed, access};
+  };
+  each(*this, first, last, [&](const Entry& bytes) {
     if (bytes.writer) demand(*bytes.writer, Access::write);
+    if (access == Access::read) return;
+    for (const Deed& reader : bytes.readers) demand(reader, Access::read);
+  });
+  return found;
+}
+
+void History::note(uint64_t first, uint64_t last, Access access, const Deed& deed) noexcept {
+  each(*this, first, last, [&](Entry& bytes) {
     if (access == Access::write) {
-      for (const Deed& reader : bytes.readers) demand(reader, Access::read);
       bytes.readers.clear();
       bytes.writer = deed;
     } else {
       std::erase_if(bytes.readers, [&](const Deed& reader) { return reader.stream == deed.stream; });
       bytes.readers.push_back(deed);
     }
-    at = bytes.last;
-    ++entry;
-  }
-  return missing;
+  });
 }
 
-std::optional<MissingEdge> History::forget(uint64_t first, uint64_t last, const Clock& host) {
-  split(first);
-  split(last);
-  std::optional<MissingEdge> missing;
-  const Deed release{0, 0, "the release of the memory"};
-  auto entry = entries_.lower_bound(first);
-  while (entry != entries_.end() && entry->first < last) {
-    const Entry& bytes = entry->second;
-    if (!missing && bytes.writer && !is_before(*bytes.writer, host))
-      missing = MissingEdge{*bytes.writer, Access::write, release, Access::write};
-    for (const Deed& reader : bytes.readers)
-      if (!missing && !is_before(reader, host)) missing = MissingEdge{reader, Access::read, release, Access::write};
-    entry = entries_.erase(entry);
-  }
-  return missing;
+void History::forget(uint64_t first, uint64_t last) noexcept {
+  entries_.erase(entries_.lower_bound(first), entries_.lower_bound(last));
 }
 
 }  // namespace kina::sim

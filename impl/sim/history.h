@@ -32,10 +32,15 @@ std::string describe(const MissingEdge& edge);
 // Byte ranges of device memory with their last writer and the readers since.
 class History {
  public:
-  // Notes the access of `deed` to [first, last); answers the first earlier access that `clock` does not cover.
-  std::optional<MissingEdge> touch(uint64_t first, uint64_t last, Access access, const Deed& deed, const Clock& clock);
-  // The bytes go back to the device: all uses must be ordered before what the host knows.
-  std::optional<MissingEdge> forget(uint64_t first, uint64_t last, const Clock& host);
+  // Makes room for the next access to [first, last). The functions below take memory for nothing but an answer.
+  void prepare(uint64_t first, uint64_t last);
+  // The first access to [first, last) that `deed` has to follow and `clock` does not cover.
+  std::optional<MissingEdge> missing(uint64_t first, uint64_t last, Access access, const Deed& deed,
+                                     const Clock& clock) const;
+  // `deed` is on its way: from now on others have to follow it.
+  void note(uint64_t first, uint64_t last, Access access, const Deed& deed) noexcept;
+  // The bytes have gone back to the device.
+  void forget(uint64_t first, uint64_t last) noexcept;
 
  private:
   struct Entry {
@@ -46,6 +51,12 @@ class History {
   using Entries = std::map<uint64_t, Entry>;
   // Cuts entries at `byte`, so that no entry spans it.
   void split(uint64_t byte);
+  // The entries in [first, last), which `prepare` has cut there.
+  template <class Self, class F>
+  static void each(Self& self, uint64_t first, uint64_t last, F&& f) {
+    for (auto entry = self.entries_.lower_bound(first); entry != self.entries_.end() && entry->first < last; ++entry)
+      f(entry->second);
+  }
 
   Entries entries_;  // by first byte, disjoint
 };

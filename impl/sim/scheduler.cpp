@@ -145,25 +145,39 @@ void Scheduler::serve(int32_t device) {
   }
 }
 
+History* Scheduler::history_of(const Hull& hull) noexcept {
+  for (const auto& state : devices_)
+    if (state->arena.contains(reinterpret_cast<const void*>(hull.first))) return &state->history;
+  return nullptr;
+}
+
 void Scheduler::submit(Queue& queue, Item item) {
   queue.items.push_back(std::move(item));
   changed_.notify_all();
 }
 
-void Scheduler::check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched) {
+// Throws with nothing changed where an edge is missing or memory is out; after it `note` takes no memory.
+void Scheduler::check(const Touched& touched, const Deed& deed, const Clock& clock) {
   require<Message::missing_edge>(violation_.empty(), "KINA-STREAM-35", {}, violation_.c_str());
-  const Deed deed{queue.index, queue.enqueued, name};
   for (const auto& [hull, access] : touched) {
-    for (size_t peer = 0; peer < devices_.size(); ++peer) {
-      if (!devices_[peer]->arena.contains(reinterpret_cast<const void*>(hull.first))) continue;
-      const auto missing = devices_[peer]->history.touch(hull.first, hull.last, access, deed, queue.clock);
-      if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
-    }
+    History* history = history_of(hull);
+    if (history == nullptr) continue;
+    history->prepare(hull.first, hull.last);
+    const auto missing = history->missing(hull.first, hull.last, access, deed, clock);
+    if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
   }
+  // An access may have cut what an earlier one had prepared.
+  for (const auto& [hull, access] : touched)
+    if (History* history = history_of(hull)) history->prepare(hull.first, hull.last);
 }
 
-void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> work,
-                        const std::vector<std::pair<Hull, Access>>& touched, Fault fault) {
+void Scheduler::note(const Touched& touched, const Deed& deed) noexcept {
+  for (const auto& [hull, access] : touched)
+    if (History* history = history_of(hull)) history->note(hull.first, hull.last, access, deed);
+}
+
+void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> work, const Touched& touched,
+                        Fault fault) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
   if (queue.is_capturing) {
@@ -174,11 +188,19 @@ void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> wo
     lose(queue.device);
     refuse_lost(queue.device);
   }
-  require<Message::launch_failed>(!strike(fault), "KINA-DEVICE-23", {}, name);
-  queue.clock.join(host_);
-  queue.clock.set(queue.index, ++queue.enqueued);
-  check(queue, name, touched);
+  if (strike(fault)) {
+    require<Message::driver_failed>(fault != Fault::copy, "KINA-DEVICE-23", {}, "copying");
+    refuse<Message::launch_failed>("KINA-DEVICE-23", {}, name);
+  }
+  const Deed deed{queue.index, queue.enqueued + 1, name};
+  Clock clock = queue.clock;
+  clock.join(host_);
+  clock.set(deed.stream, deed.count);
+  check(touched, deed, clock);
   submit(queue, {std::move(work), nullptr, nullptr});
+  note(touched, deed);  // queued: nothing fails from here on
+  queue.clock = std::move(clock);
+  queue.enqueued = deed.count;
 }
 
 std::shared_ptr<Event> Scheduler::record(Queue& queue) {
@@ -202,8 +224,10 @@ void Scheduler::wait(Queue& queue, const std::shared_ptr<Event>& event) {
   const std::lock_guard lock(mutex_);
   require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
   require<Message::driver_failed>(!strike(Fault::wait), "KINA-DEVICE-23", {}, "waiting for an event");
-  queue.clock.join(event->clock);
+  Clock clock = queue.clock;
+  clock.join(event->clock);
   submit(queue, {nullptr, nullptr, event});
+  queue.clock = std::move(clock);
 }
 
 void Scheduler::synchronize(const std::shared_ptr<Event>& event, int32_t device) {
@@ -280,7 +304,9 @@ void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept 
   // A release that outruns its users is not taken: the bytes stay out of use, and the next launch that looks reports
   // it. Neither is one that there is no memory to check.
   try {
-    if (const auto missing = state.history.forget(first, first + bytes, host_)) {
+    state.history.prepare(first, first + bytes);
+    const Deed release{0, 0, "the release of the memory"};
+    if (const auto missing = state.history.missing(first, first + bytes, Access::write, release, host_)) {
       violation_ = "a release";  // too short to take memory, which the full account does
       violation_ = describe(*missing);
       return;
@@ -288,6 +314,7 @@ void Scheduler::deallocate(int32_t device, void* data, uint64_t bytes) noexcept 
   } catch (...) {
     return;
   }
+  state.history.forget(first, first + bytes);
   state.arena.deallocate(data, bytes);
 }
 

@@ -57,6 +57,8 @@ struct Queue {
 
 class Scheduler {
  public:
+  using Touched = std::vector<std::pair<Hull, Access>>;
+
   // The one of the process, made from the environment and never torn down.
   static Scheduler& instance();
 
@@ -69,8 +71,7 @@ class Scheduler {
   void end_queue(Queue& queue) noexcept;
 
   // Enqueues `work`, which touches `touched`. Throws what a fault asks for, and INTERNAL where an edge is missing.
-  void enqueue(Queue& queue, const char* name, std::function<void()> work,
-               const std::vector<std::pair<Hull, Access>>& touched, Fault fault);
+  void enqueue(Queue& queue, const char* name, std::function<void()> work, const Touched& touched, Fault fault);
   std::shared_ptr<Event> record(Queue& queue);
   void wait(Queue& queue, const std::shared_ptr<Event>& event);
   // Blocks the calling thread until the event is done, and orders all later work after it.
@@ -113,7 +114,9 @@ class Scheduler {
   void start_worker(int32_t device);
   void serve(int32_t device);
   Queue* choose(DeviceState& state);
-  void check(Queue& queue, const char* name, const std::vector<std::pair<Hull, Access>>& touched);
+  History* history_of(const Hull& hull) noexcept;
+  void check(const Touched& touched, const Deed& deed, const Clock& clock);
+  void note(const Touched& touched, const Deed& deed) noexcept;
   void submit(Queue& queue, Item item);
 
   const Configuration configuration_;
