@@ -33,7 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clause(id, hash): the clause that the test decides")
-    config.addinivalue_line("markers", "case(rows): the known faults of other projects that the test looks for")
+    config.addinivalue_line("markers", "case(rows): the known faults of DLPack elsewhere that the test looks for")
+    config.addinivalue_line("markers", "memory_case(rows): the known faults of pools elsewhere that the test looks for")
     config.addinivalue_line("markers", "needs(feature): the test concerns a feature that a build may lack")
     config.addinivalue_line("markers", "lacks(feature): the test asks a build that does not offer the feature")
     for tier, count in EXAMPLES.items():

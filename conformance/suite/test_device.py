@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, Tensor, clause
 from kina_conformance.alone import alone
+from kina_conformance.memory_cases import memory_case
 
 CPU, CUDA, PINNED, SIMULATED, MANAGED = 1, 2, 3, 12, 13
 TYPES = [CPU, CUDA, PINNED, SIMULATED, MANAGED]
@@ -150,6 +151,7 @@ def test_an_answer_about_a_device_needs_somewhere_to_go(rt: Executor, name: str)
     rt.call(name, device_type=CPU, device_id=0, **more).refuses("INVALID_ARGUMENT", out=None, argument="out")
 
 
+@memory_case("P61")
 @clause("KINA-DEVICE-9", "67e06860")
 def test_a_device_can_access_itself_and_pairs_have_an_answer(rt: Executor) -> None:
     for kind, number in devices(rt):
@@ -311,6 +313,7 @@ def test_a_scope_of_one_device_leaves_the_others(rt: Executor) -> None:
             rt.call("runtime_scope_pop", token).succeeds()
 
 
+@memory_case("P13")
 @clause("KINA-DEVICE-21", "1a95b7fc")
 @clause("KINA-DEVICE-22", "229b1162")
 @pytest.mark.needs("sim")

@@ -22,6 +22,7 @@ from kina_conformance.alone import alone
 from kina_conformance.cases import case
 from kina_conformance.dtypes import DTYPES, dtype_of
 from kina_conformance.memory import Tensor, compact
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import STRUCTS, Producer
 
 pytestmark = pytest.mark.needs("dlpack")
@@ -840,6 +841,7 @@ def test_a_null_deleter_is_not_called(rt: Executor, legacy: bool) -> None:
     free(rt, tensor)
 
 
+@memory_case("P53")
 @both
 @clause("KINA-DLPACK-30", "9904cc68")
 @clause("KINA-STATUS-38", "187afefb")

@@ -13,6 +13,7 @@ from kina_conformance import Executor, Tensor, clause, oracle
 from kina_conformance import strategies as kst
 from kina_conformance.compare import close, dtypes_of, operation, same
 from kina_conformance.dtypes import CAST_ONLY, COMPUTING, DTYPES, STORAGE_ONLY, Array, decode, encode
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.operations import (
     LAYOUTS,
     REPEATED,
@@ -1101,6 +1102,7 @@ def test_failed_inputs_are_refused(rt: Executor, operation: Operation) -> None:
     operation.refuses_failed_inputs(rt, "FAILED_INPUT")
 
 
+@memory_case("P46")
 @clause("KINA-STATUS-44", "01bc6644")
 @both
 def test_without_memory_there_is_no_result(rt: Executor, operation: Operation) -> None:

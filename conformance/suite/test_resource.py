@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
 from kina_conformance.memory import Handle
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import (
     HOST,
     KINDS,
@@ -259,6 +260,7 @@ def test_release_with_a_live_raw_block_defers_destruction(rt: Executor, adaptor:
     assert custom.destroyed == 1 and not custom.blocks and not custom.wrong
 
 
+@memory_case("P17")
 @clause("KINA-RESOURCE-6", "a4856ec5")
 def test_release_with_a_live_tensor_defers_destruction(rt: Executor) -> None:
     custom = Custom(rt)
@@ -439,6 +441,7 @@ def test_a_new_thread_starts_with_the_default_and_its_pushes_end_with_it(rt: Exe
     release_after_thread(rt, theirs)
 
 
+@memory_case("P20")
 @clause("KINA-RESOURCE-13", "8168f4f4")
 def test_a_default_is_seen_by_every_thread_and_previous_restores_it_exactly(rt: Executor) -> None:
     start = current(rt)
@@ -470,6 +473,7 @@ def test_a_push_stands_before_the_default(rt: Executor) -> None:
     pop(rt, scope)
 
 
+@memory_case("P16")
 @clause("KINA-RESOURCE-14", "cf445a91")
 def test_null_restores_the_built_in_default(rt: Executor) -> None:
     rt.call("runtime_resource_set_default", None, **HOST, resource=None).succeeds()

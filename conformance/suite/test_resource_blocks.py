@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import (
     HOST,
     KINDS,
@@ -48,6 +49,7 @@ def test_a_block_holds_its_bytes_and_overlaps_no_other(rt: Executor, kind: str) 
     assert all(low[1] <= high[0] for low, high in pairwise(spans))
 
 
+@memory_case("P38")
 @clause("KINA-RESOURCE-17", "2ef29faa")
 @pytest.mark.parametrize("kind", KINDS)
 def test_zero_bytes_are_null_and_count_nowhere(rt: Executor, kind: str) -> None:
@@ -79,6 +81,7 @@ def test_an_alignment_that_is_no_power_of_two_is_refused(rt: Executor) -> None:
     deallocate(rt, resource, block, 100)
 
 
+@memory_case("P29")
 @clause("KINA-RESOURCE-18", "fed7fa8b")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("asked", "given"), [(0, 1), (1, 256), (256, 0), (64, 128)])
@@ -91,6 +94,7 @@ def test_small_alignments_count_as_the_resources_own(rt: Executor, kind: str, as
     deallocate(rt, made.handle, block, 32, given)
 
 
+@memory_case("P30")
 @clause("KINA-RESOURCE-19", "929f39e7")
 @clause("KINA-RESOURCE-20", "a73e8406")
 @pytest.mark.parametrize("kind", ["host", "pool", "limit", "logging", "limit(pool(host))"])
@@ -111,6 +115,7 @@ def test_an_alignment_beyond_reach_is_out_of_memory(rt: Executor, kind: str) -> 
     rt.call("runtime_memory_allocate", made.handle, 100, 0, None).refuses("OUT_OF_MEMORY", alignment=1 << 62)
 
 
+@memory_case("P33", "P37")
 @clause("KINA-RESOURCE-21", "8ee3829f")
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_that_overflow_are_refused_before_the_resource_is_asked(rt: Executor, kind: str) -> None:
@@ -123,6 +128,7 @@ def test_bytes_that_overflow_are_refused_before_the_resource_is_asked(rt: Execut
     assert not made.custom or all(size < 2**40 for size, _, _ in made.custom.asked[asked:])
 
 
+@memory_case("P35")
 @clause("KINA-STATUS-44", "01bc6644")
 @pytest.mark.parametrize("kind", ["host", "pool", "limit", "logging"])
 @pytest.mark.parametrize("size", [2**64 - 256, 2**63, 2**62 + 1])
@@ -192,6 +198,7 @@ def test_raw_block_functions_refuse_null(rt: Executor) -> None:
     returning.refuses("INVALID_HANDLE", resource=rt.handle("KinaResource", 4711), clause="KINA-STATUS-26")
 
 
+@memory_case("P58")
 @clause("KINA-RESOURCE-25", "ad00dacf")
 @clause("KINA-RESOURCE-27", "7b885c86")
 @pytest.mark.parametrize("kind", KINDS)
@@ -295,6 +302,7 @@ def test_of_racing_deallocations_exactly_one_succeeds(rt: Executor, kind: str) -
 # ---- counters ------------------------------------------------------------------------------------------------------
 
 
+@memory_case("P44")
 @clause("KINA-RESOURCE-30", "41b65ef3")
 @clause("KINA-RESOURCE-31", "4e67ba81")
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import child
 
 # Small enough to start in a blink: asks for the current resource twice and allocates a tensor.
@@ -100,6 +101,7 @@ for size in (1000, 1001):
     assert child(rt, code, KINA_RESOURCE="cpu=limit(host,1000)").stdout.split() == ["SUCCESS", "OUT_OF_MEMORY"]
 
 
+@memory_case("P18")
 @clause("KINA-RESOURCE-14", "cf445a91")
 def test_null_restores_what_the_environment_says(rt: Executor) -> None:
     code = """

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import (
     HOST,
     Custom,
@@ -241,6 +242,7 @@ def test_destroy_may_be_left_out_and_is_not_needed_on_the_releasing_thread(rt: E
     assert custom.destroyed == 1
 
 
+@memory_case("P52")
 @clause("KINA-RESOURCE-66", "138e10e0")
 @clause("KINA-STATUS-38", "187afefb")
 @pytest.mark.parametrize("kind", ["custom", "pool(custom)", "limit(custom)"])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import Custom, Info, allocate, deallocate, host, limit
 
 
@@ -48,6 +49,7 @@ def test_the_bound_is_reached_and_not_passed(rt: Executor) -> None:
     deallocate(rt, resource, allocate(rt, resource, 1000), 1000)
 
 
+@memory_case("P54")
 @clause("KINA-RESOURCE-48", "2b0bd95d")
 @pytest.mark.parametrize("maximum", [4096, 5000])
 def test_the_bound_is_exact_against_racing_threads(rt: Executor, maximum: int) -> None:
@@ -73,6 +75,36 @@ def test_the_bound_is_exact_against_racing_threads(rt: Executor, maximum: int) -
     assert not over and Info(rt, resource).peak_bytes <= maximum
     assert Info(rt, resource).failures == 0, "four blocks always fit"
     assert Info(rt, resource).live_blocks == 0
+
+
+@memory_case("P54")
+@clause("KINA-RESOURCE-48", "2b0bd95d")
+def test_racing_threads_never_pass_the_bound(rt: Executor) -> None:
+    maximum, threads = 4096, 6
+    resource = limit(rt, host(rt), maximum)
+    library, null = rt.lib.library, rt.ffi.NULL
+    barrier, blocks = threading.Barrier(threads), []
+
+    def work() -> None:
+        for _ in range(20):
+            slot = rt.ffi.new("void **")
+            barrier.wait(20)
+            if library.runtime_memory_allocate(slot, resource.cdata, 1024, 0, null) == 0:
+                blocks.append(slot[0])
+            barrier.wait(20)
+            if blocks and library.runtime_memory_deallocate(resource.cdata, slot[0], 1024, 0, null) == 0:
+                blocks.remove(slot[0])
+            barrier.wait(20)
+
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+    info = Info(rt, resource)
+    assert not blocks and info.peak_bytes == maximum, "of six requests four fit"
+    assert (info.allocations, info.failures) == (20 * 4, 20 * 2)
 
 
 @clause("KINA-RESOURCE-48", "2b0bd95d")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import (
     Custom,
     Info,
@@ -107,6 +108,7 @@ def test_zero_bytes_and_wrong_arguments_make_no_row(rt: Executor) -> None:
     assert [row["bytes"] for row in rows.rows] == [7, 7]
 
 
+@memory_case("P14")
 @clause("KINA-RESOURCE-51", "324de370")
 def test_rows_are_numbered_and_delivered_in_order(rt: Executor) -> None:
     rows, others = Rows(rt), Rows(rt)
@@ -194,6 +196,22 @@ def test_the_end_of_the_resource_delivers_what_waits_and_nothing_after(rt: Execu
     assert [row["order"] for row in rows.rows] == list(range(1, 1001))
 
 
+@memory_case("P57")
+@clause("KINA-RESOURCE-50", "4e1c040b")
+def test_the_rows_of_a_resource_tell_of_every_request_that_failed(rt: Executor) -> None:
+    custom, rows = Custom(rt), Rows(rt)
+    resource = rows.make(custom.make())
+    block = allocate(rt, resource, 8)
+    custom.answer = lambda _size, _alignment: ("OUT_OF_MEMORY", 0)
+    rt.call("runtime_memory_allocate", resource, 123, 0, None).refuses("OUT_OF_MEMORY", control=False)
+    deallocate(rt, resource, block, 8)
+
+    release(rt, resource)
+
+    out_of_memory = rt.lib.status("OUT_OF_MEMORY")
+    assert [(row["bytes"], row["status"]) for row in rows.rows] == [(8, SUCCESS), (123, out_of_memory), (8, SUCCESS)]
+
+
 @clause("KINA-RESOURCE-54", "7b3da26d")
 def test_a_deferred_end_delivers_the_last_row(rt: Executor) -> None:
     rows = Rows(rt)
@@ -274,6 +292,7 @@ def test_json_rows_carry_the_same_keys(rt: Executor, tmp_path: Path, flags: Any)
         assert all(re.fullmatch("0x[0-9a-f]+", frame) for frame in row["frames"]) and len(row["frames"]) <= 16
 
 
+@memory_case("P59")
 @clause("KINA-RESOURCE-58", "74b40aaa")
 def test_frames_come_only_when_they_are_asked_for(rt: Executor) -> None:
     plain, framed = Rows(rt), Rows(rt)
@@ -382,6 +401,7 @@ def test_params_of_logging_keep_the_rules_of_option_structs(rt: Executor) -> Non
         call.refuses("VERSION", params=rt.params("KinaLoggingParams", callback=rows.callback, **fields))
 
 
+@memory_case("P25")
 @clause("KINA-RESOURCE-53", "df0d9717")
 def test_a_forked_child_allocates_through_a_logging_resource(rt: Executor, tmp_path: Path) -> None:
     resource = logged(rt, tmp_path / "log")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import HOST, Custom, Info, address, allocate, deallocate, host, limit, pool, release
 
 MIB = 1 << 20
@@ -134,6 +135,7 @@ def test_the_maximum_holds_against_racing_threads(rt: Executor) -> None:
         deallocate(rt, resource, block, 65536)
 
 
+@memory_case("P45")
 @clause("KINA-RESOURCE-39", "2e4bf82b")
 def test_initial_bytes_may_reach_the_maximum_and_no_further(rt: Executor) -> None:
     call = rt.call("runtime_resource_pool", host(rt), rt.params("KinaPoolParams", initial_bytes=MIB, maximum_bytes=MIB))
@@ -204,6 +206,7 @@ def test_fixed_growth_takes_less_where_less_is_left(rt: Executor) -> None:
     deallocate(rt, resource, second, MIB // 2)
 
 
+@memory_case("P48")
 @clause("KINA-RESOURCE-42", "f18aecd3")
 def test_an_exhausted_pool_gives_free_spans_back_and_asks_once_more(rt: Executor) -> None:
     bounded = limit(rt, host(rt), 4 * MIB)
@@ -233,6 +236,7 @@ def test_a_pool_at_its_maximum_reclaims_before_it_refuses(rt: Executor) -> None:
     deallocate(rt, resource, blocks[0], MIB)
 
 
+@memory_case("P50")
 @clause("KINA-RESOURCE-42", "f18aecd3")
 def test_the_second_attempt_asks_for_just_what_is_needed(rt: Executor) -> None:
     custom = Custom(rt)
@@ -284,6 +288,7 @@ def test_every_block_has_the_alignment_of_the_pool(rt: Executor, alignment: int)
     assert all(address(rt, block) % max(alignment, 256) == 0 for block in blocks)
 
 
+@memory_case("P64")
 @clause("KINA-RESOURCE-44", "7fac7866")
 @pytest.mark.parametrize(("threshold", "left"), [(0, 4), (1, 1), (MIB, 1), (2 * MIB + 1, 3), (64 * MIB, 4)])
 def test_a_synchronise_gives_back_what_lies_above_the_threshold(rt: Executor, threshold: int, left: int) -> None:

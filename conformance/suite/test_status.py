@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kina_conformance import Executor, Handle, clause
 from kina_conformance.alone import alone
 from kina_conformance.elf import is_elf, read
+from kina_conformance.memory_cases import memory_case
 
 HOST = {"device_type": 1, "device_id": 0}
 RELEASES = [
@@ -233,6 +234,18 @@ def test_out_of_memory_says_how_much_was_asked_for(rt: Executor, count: int) -> 
     record = call.refuses("OUT_OF_MEMORY", within=rt.limited, clause="KINA-STATUS-44")
 
     assert record.requested_bytes == 8 * count
+
+
+@memory_case("P36")
+@clause("KINA-STATUS-13", "8077214e")
+@given(count=st.integers(2**29, 2**56))
+def test_sizes_are_told_in_64_bits(rt: Executor, count: int) -> None:
+    call = rt.call("runtime_alloc", (count,), ndim=1, dtype="f64", **HOST, stream=None)
+
+    with rt.limited():
+        assert call.status() == "OUT_OF_MEMORY"
+
+    assert rt.record().requested_bytes == 8 * count
 
 
 @clause("KINA-STATUS-14", "b492c6e7")
@@ -476,6 +489,7 @@ def test_a_device_that_is_not_there_is_refused(rt: Executor, number: int) -> Non
     call.refuses("UNSUPPORTED", device_type=1000, argument="device_type", clause="KINA-STATUS-24")
 
 
+@memory_case("P34")
 @clause("KINA-STATUS-25", "baced594")
 @given(shape=st.lists(st.integers(2**16, 2**62), min_size=4, max_size=8))
 def test_counts_that_overflow_are_refused_before_anything_is_allocated(rt: Executor, shape: list[int]) -> None:
@@ -603,6 +617,7 @@ def test_calls_of_many_threads_do_not_disturb_each_other(rt: Executor) -> None:
     assert told == ""
 
 
+@memory_case("P23")
 @clause("KINA-STATUS-33", "395de07f")
 def test_calls_work_from_exit_handlers_and_from_threads_that_outlive_main(rt: Executor) -> None:
     told = alone(
@@ -653,6 +668,7 @@ def test_a_deleter_works_after_the_library_was_closed(rt: Executor) -> None:
     assert told == ""
 
 
+@memory_case("P27")
 @clause("KINA-STATUS-35", "1091675d")
 def test_two_copies_live_side_by_side_and_refuse_each_others_handles(rt: Executor, tmp_path: Path) -> None:
     second = tmp_path / "second.so"
@@ -677,6 +693,7 @@ def test_two_copies_live_side_by_side_and_refuse_each_others_handles(rt: Executo
     assert told == ""
 
 
+@memory_case("P24")
 @clause("KINA-STATUS-36", "e8c468e2")
 def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: Executor) -> None:
     told = alone(

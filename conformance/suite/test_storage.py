@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kina_conformance import Executor, clause
 from kina_conformance.flaws import OPERATIONS, Blocks, Case, failed, geometry, inputs_of
 from kina_conformance.memory import Tensor, compact, span
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.strategies import layouts, shapes
 
 COPIED = 2  # DLPack's flag bit IS_COPIED
@@ -1056,6 +1057,21 @@ def test_an_opened_tensor_outlives_the_handle(rt: Executor) -> None:
     rt.call("runtime_peer_release", peer).succeeds()
 
     assert opened.numpy().tolist() == [1, 2, 3, 4] and exclusive(rt, opened) == 1
+
+
+@memory_case("P62")
+@clause("KINA-STATUS-4", "f37fb44f")
+@clause("KINA-STORAGE-54", "3d3c5f16")
+def test_a_peer_that_is_open_already_opens_again_without_a_trace(rt: Executor) -> None:
+    tensor = rt.tensor("u8", (4,), [1, 2, 3, 4], owned=True)
+    peer = peer_of(rt, tensor)
+    rt.call("runtime_stream_query", stream=None).status()
+    record = rt.record()
+
+    opened = [made(rt, "runtime_peer_open", peer=peer, device_type=1, device_id=0) for _ in range(3)]
+
+    assert rt.record() == record
+    assert [one.numpy().tolist() for one in opened] == [[1, 2, 3, 4]] * 3
 
 
 @clause("KINA-STORAGE-55", "4fb23503")

@@ -14,6 +14,7 @@ from kina_conformance import Executor, clause
 from kina_conformance.dtypes import DTYPES
 from kina_conformance.flaws import CASES, FLAWS, Blocks, Case, Flaw, failed, geometry, inputs_of
 from kina_conformance.memory import Tensor, compact, span
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.strategies import all_dtypes, layouts, shapes
 
 ALLOC: dict[str, Any] = {
@@ -446,6 +447,7 @@ def test_misaligned_borrowed_data_is_refused(rt: Executor, pair: tuple[Case, Fla
     flawed(rt, *pair, "INVALID_ARGUMENT")
 
 
+@memory_case("P32")
 @clause("KINA-TENSOR-22", "95624966")
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
 def test_data_is_aligned_to_the_element_or_to_half_of_a_complex_one(rt: Executor, dtype: str) -> None:
@@ -1434,6 +1436,7 @@ def test_a_recorded_use_is_accepted_on_any_stream_of_the_device(rt: Executor, ac
     rt.call("runtime_tensor_synchronize", tensor).succeeds()
 
 
+@memory_case("P09")
 @clause("KINA-TENSOR-64", "297abb96")
 def test_a_use_of_a_borrowed_tensor_is_not_recorded(rt: Executor) -> None:
     call = rt.call("runtime_tensor_record_use", rt.alloc("f32", (2,)), stream=None, access="KINA_ACCESS_READ")

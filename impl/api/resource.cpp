@@ -275,6 +275,7 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
     const uint64_t counted = std::max(alignment, source->alignment());
     require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes",
                                      bytes, counted);
+    require_alive(source->device());
     Stream& place = place_of(ordered, source);
     require_announced(place);
     const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);

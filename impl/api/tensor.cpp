@@ -59,6 +59,7 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     require_stream_of(device_type, device_id, ordered);
     view.dtype = require_dtype(dtype, {4, "dtype"}).dtype;
     Device& device = require_device(device_type, device_id, {5, "device_type"}, {6, "device_id"});
+    require_alive(device);
 
     Stream& place = ordered ? *ordered : current_stream(device);
     require_announced(place);
