@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kina_conformance import Executor, clause
@@ -145,6 +147,8 @@ def test_a_denied_pair_is_out_of_reach_one_way(rt: Executor) -> None:
 def test_a_variable_that_cannot_be_read_leaves_no_devices_and_says_why(
     rt: Executor, variable: str, value: str, place: int
 ) -> None:
+    variables: dict[str, Any] = {"KINA_SIM_DEVICES": "2", variable: value}
+
     told = alone(
         rt,
         """
@@ -155,7 +159,7 @@ def test_a_variable_that_cannot_be_read_leaves_no_devices_and_says_why(
         print(ffi.string(rt.runtime_last_error_message()).decode())
         assert rt.runtime_free(tensor(rt)) == 0
         """,
-        **{"KINA_SIM_DEVICES": "2", variable: value},
+        **variables,
     )
 
     status, message = told.splitlines()
