@@ -35,6 +35,6 @@ kina_plant(overflow impl/cpu/backend.cpp
   "posix_memalign(&data, alignment, bytes - 1)")
 
 # Failures are marked without the storage's lock. Found by ci/tsan.
-kina_plant(unlocked impl/core/storage.cpp
+kina_plant(unlocked impl/core/condition.cpp
   "  const std::lock_guard lock(mutex());\n  failures_.mark("
   "  failures_.mark(")

@@ -400,7 +400,7 @@ typedef struct KinaFailureInfo { /* 192; output struct. Strings: static, or vali
     const char   *message;       /*  48 of the root */
     uint32_t      skipped_count; /*  56 entries set in skipped, at most 16 */
     uint32_t      skipped_total; /*  60 length of the whole chain */
-    const char   *skipped[16];   /*  64 functions that did not run because of it, newest first */
+    const char   *skipped[16];   /*  64 functions between its root and these bytes, newest first */
 } KinaFailureInfo;
 
 /* ---- dlpack ---- */
@@ -910,7 +910,7 @@ KINA_API KinaStatus runtime_stream_native(void **out, KinaStream stream);
 /**
  * Waits until all work enqueued on a stream before the call has run [KINA-STREAM-18].
  *
- * Failures that the work found go to the tensors concerned and are no failure of this call.
+ * Failures that the work found go to the tensors concerned and are no failure of this call [KINA-STORAGE-43].
  *
  * INVALID_ARGUMENT  `stream` is NULL
  * INVALID_HANDLE    `stream` is no live stream
@@ -1713,6 +1713,10 @@ KINA_API KinaStatus runtime_tensor_record_use(const KinaTensor *tensor, KinaStre
  * repairs [KINA-STORAGE-26]. A strided write repairs the bytes that it wrote and not those between them
  * [KINA-STORAGE-23]. Freeing the storage ends all its marks [KINA-STORAGE-36].
  *
+ * What a device finds out late, behind the call, is a *pending check*: it travels from inputs to outputs and stops
+ * nothing, until the host sees bytes that depend on it. Then it is gone, or a failure of all bytes that were written
+ * from what it concerns, with the operation that found it as root [KINA-STORAGE-41, KINA-STORAGE-59].
+ *
  * Ownership. Weak references and peer handles are ended by their `*_release`. A weak reference keeps nothing
  * [KINA-STORAGE-44]; a peer handle keeps the storage and its contents [KINA-STORAGE-50]. Tensors made by
  * `runtime_weak_upgrade` and `runtime_peer_open` are ended by `runtime_free`, and both need an empty `out`
@@ -1826,23 +1830,27 @@ KINA_API KinaStatus runtime_failure_set(uint64_t *failure, const KinaTensor *ten
  *
  * `out->struct_size` is set by the caller. `status`, `failure`, `function` and `message` are those of the root
  * [KINA-STORAGE-31]; `range` is the run of bytes that carry it, from that byte on and inside the hull
- * [KINA-STORAGE-32]; `skipped` names the functions that it kept from running on its way here, newest first, at most
- * 16, and `skipped_total` counts them all [KINA-STORAGE-33]. Without a failure `status` is `KINA_SUCCESS` and all else
- * 0. Strings are valid until this thread's next `runtime_failure_get` [KINA-STORAGE-34]. Reporting repairs nothing.
+ * [KINA-STORAGE-32]; `skipped` names the functions that it kept from running on its way here, or that handed it on
+ * before it was found [KINA-STORAGE-61], newest first, at most 16, and `skipped_total` counts them all
+ * [KINA-STORAGE-33]. Without a failure `status` is `KINA_SUCCESS` and all else 0. Strings are valid until this thread's
+ * next `runtime_failure_get` [KINA-STORAGE-34]. Reporting repairs nothing, and waits for pending checks
+ * [KINA-STORAGE-59].
  *
  * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
  * VERSION            `struct_size` too small, above the limit, or no multiple of 8
+ * OUT_OF_MEMORY      no host memory for what a device found
+ * DEVICE, DEVICE_LOST   the driver refused to wait for it
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: out produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12
- * stream: host
- * alloc: none
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; VERSION KINA-VERSION-11 KINA-VERSION-12; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: synchronises
+ * alloc: host
  * thread: any
  */
 KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *tensor);
@@ -1851,20 +1859,21 @@ KINA_API KinaStatus runtime_failure_get(KinaFailureInfo *out, const KinaTensor *
  * Declares the bytes under the tensor's elements good again, without writing them.
  *
  * `was_failed` receives 1 if one of them was failed, else 0; other bytes of the storage keep their state
- * [KINA-STORAGE-25].
+ * [KINA-STORAGE-25]. Pending checks are waited for [KINA-STORAGE-59].
  *
  * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor of unknown dtype or absent device
  * OUT_OF_MEMORY      no host memory to split a range; nothing is cleared
+ * DEVICE, DEVICE_LOST   the driver refused to wait for pending checks; nothing is cleared
  *
  * since: 1.0
  * feature: core
  * null: none
  * owner: was_failed produce, tensor borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected
- * stream: host
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * stream: synchronises
  * alloc: host
  * thread: any
  */
@@ -2533,7 +2542,7 @@ KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, con
  *
  * Axes may be negative and then count from the end; indices may not [KINA-INDEXING-3, KINA-INDEXING-8, KINA-INDEXING-17]. No index makes the library read
  * outside `values` [KINA-INDEXING-12]. On the host an index out of range is found before anything is written; on a device the elements concerned are 0 and
- * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11].
+ * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11], or at the call where `out` can carry none [KINA-INDEXING-24].
  */
 
 /**
@@ -2559,7 +2568,7 @@ KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, con
  * feature: core
  * null: none
  * owner: out produce, values borrow, indices borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8 KINA-INDEXING-24; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -2589,7 +2598,7 @@ KINA_API KinaStatus runtime_gpu_gather(KinaTensor *out, const KinaTensor *values
  * feature: core
  * null: none
  * owner: out produce, values borrow, indices borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22 KINA-TENSOR-34 KINA-RESOURCE-69; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-STATUS-25 KINA-TENSOR-15 KINA-TENSOR-21 KINA-TENSOR-26 KINA-INDEXING-3 KINA-INDEXING-7; INVALID_DTYPE KINA-TENSOR-26 KINA-INDEXING-4; DEVICE_MISMATCH KINA-TENSOR-26 KINA-TENSOR-31; UNSUPPORTED KINA-STATUS-24 KINA-TENSOR-17 KINA-STREAM-14 KINA-STREAM-41; OVERLAP KINA-TENSOR-30 KINA-INDEXING-22; READ_ONLY KINA-TENSOR-14; INDEX_OUT_OF_RANGE KINA-INDEXING-8 KINA-INDEXING-24; FAILED_INPUT KINA-TENSOR-32 KINA-INDEXING-13; OUT_OF_MEMORY KINA-STATUS-44; DEVICE KINA-DEVICE-23 KINA-RESOURCE-63 injected; KERNEL_LAUNCH KINA-DEVICE-23 KINA-STATUS-20 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 KINA-RESOURCE-63 injected
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any

@@ -4,6 +4,7 @@
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/check.h"
 #include "impl/core/thread.h"
 #include "impl/memory/pool.h"
 
@@ -47,6 +48,7 @@ KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
     for (const Ref<Stream>& stream : streams) require_no_capture(*stream);
     require_alive(device);
     for (const Ref<Stream>& stream : streams) wait_for(now(*stream));
+    for (const Ref<Stream>& stream : streams) show_checks(*stream);
     shed_after_synchronise(device);
   });
 }

@@ -42,8 +42,12 @@ void gather(const char* function, KinaTensor* out, const KinaTensor* values, con
                                       name_of(source.dtype()));
 
   Operation operation(function, result, {&source, &chosen}, shape, source.dtype(), source.device());
-  const GatherArgs args{operation.out(), source.view(), chosen.view(), axis};
-  backend.check_indices(args);
+  GatherArgs args{operation.out(), source.view(), chosen.view(), axis, nullptr};
+  if (backend.is_asynchronous()) {
+    if (!chosen.geometry().is_empty()) args.outside = operation.expect_finding(source.geometry().extents[axis]);
+  } else {
+    backend.check_indices(args);
+  }
   operation.run(row, args);
   operation.commit();
 }

@@ -103,7 +103,7 @@ KinaStatus runtime_failure_get(KinaFailureInfo* out, const KinaTensor* tensor) {
     Input asked(tensor, {2, "tensor"});
     dereference(result, asked);
     KinaFailureInfo info{};
-    FailedRange failed = asked.failure();
+    FailedRange failed = asked.failure(Look::all);
     if (failed.claim) {
       const Claim& claim = *failed.claim;
       info.status = claim.root->status;
@@ -111,9 +111,9 @@ KinaStatus runtime_failure_get(KinaFailureInfo* out, const KinaTensor* tensor) {
       info.range = range_of(asked.storage(), asked.storage()->data(), failed.start, failed.end);
       info.function = claim.root->function;
       info.message = claim.root->message();
-      info.skipped_total = claim.skipped_total;
-      info.skipped_count = std::min(claim.skipped_total, Claim::kNames);
-      std::copy_n(claim.skipped, info.skipped_count, info.skipped);
+      info.skipped_total = claim.skipped.total;
+      info.skipped_count = std::min(claim.skipped.total, Chain::kNames);
+      std::copy_n(claim.skipped.names, info.skipped_count, info.skipped);
     }
     keep_reported(std::move(failed.claim));
     result.publish(info);

@@ -4,6 +4,7 @@
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
 #include "impl/core/capture.h"
+#include "impl/core/check.h"
 #include "impl/core/device.h"
 #include "impl/core/thread.h"
 
@@ -98,6 +99,7 @@ KinaStatus runtime_stream_synchronize(KinaStream stream) {
     require_no_capture(*awaited);
     require_alive(awaited->device());
     wait_for(now(*awaited));
+    show_checks(*awaited);
   });
 }
 

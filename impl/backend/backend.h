@@ -104,9 +104,15 @@ struct MatmulArgs {
     f(workspace, Access::write);
   }
 };
+// What work that runs behind the call has to say; `is_set` is 0 where it met nothing.
+struct Finding {
+  int64_t is_set;
+  int64_t value;
+};
 struct GatherArgs {
   View out, values, indices;
   int32_t axis;
+  Finding* outside;  // an index out of range, whose elements are 0; NULL: nobody asks
   template <class F>
   void each_view(F&& f) {
     f(out, Access::write);
@@ -152,6 +158,8 @@ class Backend {
   // Raw memory, aligned to `alignment` (a power of two); NULL when it cannot be had.
   virtual void* allocate(int32_t device_id, uint64_t bytes, uint64_t alignment) noexcept = 0;
   virtual void deallocate(int32_t device_id, void* data, uint64_t bytes, uint64_t alignment) noexcept = 0;
+  // Memory that is 0 and that work of every device and the host reach; never given back. NULL when it cannot be had.
+  virtual void* allocate_shared(uint64_t bytes) noexcept;
 
   // False: work has run when `launch` returns, and the functions on streams and events below are never called.
   virtual bool is_asynchronous() const noexcept { return false; }
@@ -188,8 +196,8 @@ class Backend {
   virtual Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept = 0;
   // Temporary memory for a product; `workspace` and the data of `out` are not looked at.
   virtual uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept = 0;
-  // Throws INDEX_OUT_OF_RANGE where that can be told before the work runs.
-  virtual void check_indices(const GatherArgs& args) const = 0;
+  // Throws INDEX_OUT_OF_RANGE. A device whose work runs behind the call cannot, and says so as a finding.
+  virtual void check_indices(const GatherArgs& args) const;
   virtual Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept = 0;
   virtual Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept = 0;
 

@@ -3,11 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "impl/core/counted.h"
 #include "impl/core/error.h"
-#include "impl/core/runs.h"
+#include "impl/core/ranges.h"
 
 namespace kina {
 
@@ -33,58 +32,43 @@ class Failure final : public Counted {
   Failure* older_ = nullptr;
 };
 
+// The functions between a root and the bytes that it has reached. Only the newest have names, however many they are.
+struct Chain {
+  static constexpr uint32_t kNames = 16;
+  uint32_t total = 0;
+  const char* names[kNames] = {};  // newest first
+
+  // One function further on.
+  Chain after(const char* function) const noexcept;
+  bool operator==(const Chain&) const = default;
+};
+
 // Why some bytes are failed: the root, and the functions that it kept from running on the way here. Never changes.
 class Claim final : public Counted {
  public:
-  explicit Claim(Ref<Failure> failure) : root(std::move(failure)) {}
+  explicit Claim(Ref<Failure> failure, const Chain& way = {}) : root(std::move(failure)), skipped(way) {}
   // The same failure one skipped function further on. Throws bad_alloc.
-  Ref<Claim> after(const char* function) const;
+  Ref<Claim> after(const char* function) const { return make_counted<Claim>(root, skipped.after(function)); }
 
-  static constexpr uint32_t kNames = 16;
   const Ref<Failure> root;
-  uint32_t skipped_total = 0;
-  const char* skipped[kNames] = {};  // newest first
+  const Chain skipped;
 
  private:
   ~Claim() override = default;
 };
 
-// Bytes of one storage that carry one failure, counted from its first byte.
-struct FailedRange {
-  uint64_t start = 0;
-  uint64_t end = 0;
-  Ref<Claim> claim;
-};
+inline bool say_the_same(const Claim& a, const Claim& b) noexcept {
+  return &a == &b || (a.root.get() == b.root.get() && a.skipped == b.skipped);
+}
+
+using FailedRange = ClaimedRange<Claim>;
 
 // The failed bytes of one storage. Not synchronised: the storage's lock guards it.
-class FailureMap {
+class FailureMap : public Ranges<Claim> {
  public:
-  bool is_clean() const noexcept { return ranges_.empty(); }
-
   // The bytes from the lowest failed one under `runs` to the end of those that carry the same failure, at most to the
   // end of the hull. Without a claim: no byte is failed.
   FailedRange lowest(const Runs& runs) const noexcept;
-
-  // `claim` takes over the bytes under `runs`, or their hull where there are very many runs. Throws bad_alloc with
-  // nothing changed.
-  void mark(const Runs& runs, const Ref<Claim>& claim);
-
-  // Makes room so that `clear` of the same runs is exact, as long as the map stays within its bound. Throws bad_alloc.
-  void make_room(const Runs& runs);
-
-  // Clears the bytes under `runs` and no other; true when one of them was failed. Takes no memory: where a range would
-  // have to be split and there is no room, its bytes stay failed.
-  bool clear(const Runs& runs) noexcept;
-
- private:
-  using Iterator = std::vector<FailedRange>::iterator;
-
-  const FailedRange* find(uint64_t start, uint64_t end) const noexcept;
-  void reserve(size_t count);
-  bool clear(uint64_t start, uint64_t end) noexcept;
-  void mark(uint64_t start, uint64_t end, const Ref<Claim>& claim) noexcept;
-
-  std::vector<FailedRange> ranges_;  // sorted, disjoint, not empty; touching ranges have different claims
 };
 
 }  // namespace kina

@@ -85,20 +85,22 @@ void Operand::offer() const {
   require_device(tensor_->dl.device.device_type, tensor_->dl.device.device_id, argument_, argument_);
 }
 
-FailedRange Operand::failure() const {
+FailedRange Operand::failure(Look look) const {
   const Storage* held = storage();
-  return held == nullptr ? FailedRange() : held->failure_in(view_);
+  return held == nullptr ? FailedRange() : held->failure_in(view_, look);
+}
+
+Error failed_input(Argument argument, const Failure& root, const char* clause) {
+  const char* name = argument.name == nullptr ? "an input" : argument.name;
+  Error error = make_error<Message::failed_input>(clause, argument, name, root.id, root.function, root.message());
+  error.failure = root.id;
+  return error;
 }
 
 void refuse_failed(const Operand& operand, const char* clause) {
-  const FailedRange failed = operand.failure();
-  if (!failed.claim) [[likely]]
-    return;
-  const Failure& root = *failed.claim->root;
-  Error error = make_error<Message::failed_input>(clause, operand.argument(), operand.argument().name, root.id,
-                                                  root.function, root.message());
-  error.failure = root.id;
-  throw error;
+  const FailedRange failed = operand.failure(Look::all);
+  if (failed.claim) [[unlikely]]
+    throw failed_input(operand.argument(), *failed.claim->root, clause);
 }
 
 NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {

@@ -35,7 +35,7 @@ class Operand {
   Argument argument() const noexcept { return argument_; }
 
   // Its failed bytes from the lowest one on; without a claim when there is none.
-  FailedRange failure() const;
+  FailedRange failure(Look look) const;
   // Entries that its shape has according to the struct: what a parameter of as many entries goes by before handles
   // count.
   int32_t declared_ndim() const noexcept { return tensor_ == nullptr ? 0 : tensor_->dl.ndim; }
@@ -102,7 +102,10 @@ class MadeTensor {
   Argument argument_;
 };
 
-// Answers FAILED_INPUT under `clause` when a byte under the operand's elements is failed.
+// What is thrown for an operand that carries `root`.
+Error failed_input(Argument argument, const Failure& root, const char* clause);
+
+// The host looks at the operand: answers FAILED_INPUT under `clause` when a byte under its elements is failed.
 void refuse_failed(const Operand& operand, const char* clause);
 
 // A tensor on the bytes of `in`: its geometry is `view`, its flags are `flags` and READ_ONLY where strides demand it. A

@@ -35,18 +35,21 @@ void launch(Stream& stream, const Work& work) {
 
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
                      Device& device, Device& execution)
-    : function_(function), out_(out) {
-  stream_ = operation_stream(execution, out, inputs);
+    : function_(function), out_(out), inputs_(inputs), doubts_(function) {
+  stream_ = operation_stream(execution, out, inputs_);
   is_recorded_ = is_recorded(*stream_);
-  is_read_by_host_ =
-      execution.backend().is_asynchronous() && touches_host(inputs, out.is_empty() ? device : out.device());
+  const bool is_result_on_host = !(out.is_empty() ? device : out.device()).backend().is_asynchronous();
+  is_read_by_host_ = execution.backend().is_asynchronous() && (is_result_on_host || reads_host());
   require<Message::capture_on_host>(!is_recorded_ || !is_read_by_host_, "KINA-STREAM-41", {});
-  refuse_failed_inputs(inputs);
+  const bool has_no_record = !out.is_empty() && out.storage() == nullptr;
+  is_seen_ = !is_recorded_ && (is_result_on_host || !execution.backend().is_asynchronous() || has_no_record);
   if (!out.is_empty()) out_view_ = out.view();
+  guarded([&] { require_alive(execution); });
+  refuse_failed_inputs();
   guarded([&] {
-    require_alive(execution);
     if (out.is_empty()) make_out(shape, dtype, device);
-    prepare_turn(inputs);
+    if (!made_ && out.storage() != nullptr) out.storage()->provide(out_view_);
+    prepare_turn();
   });
 }
 
@@ -62,28 +65,49 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
 
 // On the host: devices that still use the bytes are waited for. On a device: its stream waits when the turn begins,
 // which lasts until the work is noted.
-void Operation::prepare_turn(Inputs inputs) {
-  Storage* written = made_ ? made_->record().storage.get() : out_.is_empty() ? nullptr : out_.storage();
+void Operation::prepare_turn() {
   if (!stream_->device().backend().is_asynchronous()) {
-    for (const Operand* input : inputs)
+    for (const Operand* input : inputs_)
       if (input->storage() != nullptr) wait_for_uses(*input->storage(), Access::read);
-    if (written != nullptr) wait_for_uses(*written, Access::write);
+    if (written() != nullptr) wait_for_uses(*written(), Access::write);
     return;
   }
   if (is_recorded_) return;
-  for (const Operand* input : inputs)
+  for (const Operand* input : inputs_)
     if (input->storage() != nullptr) turn_.add(*input->storage(), Access::read, input->is_peer());
-  if (written != nullptr) turn_.add(*written, Access::write, !made_ && out_.is_peer());
+  if (written() != nullptr) turn_.add(*written(), Access::write, !made_ && out_.is_peer());
 }
 
 // Memory of the host that the call has to have done with when it returns.
-bool Operation::touches_host(Inputs inputs, const Device& target) noexcept {
-  bool does = !target.backend().is_asynchronous();
-  for (const Operand* input : inputs) {
+bool Operation::reads_host() const noexcept {
+  bool does = false;
+  for (const Operand* input : inputs_) {
     const bool is_scalar = input->geometry().ndim == 0;  // read during the call, whoever owns it [KINA-ELEMENTWISE-28]
     does |= (input->is_borrowed() || is_scalar) && !input->device().backend().is_asynchronous();
   }
   return does;
+}
+
+// In the turn nobody else hands checks on to the inputs. An output without elements depends on nothing that is read.
+void Operation::begin() {
+  turn_.begin(*stream_);
+  if (stream_->device().backend().is_asynchronous() && !is_recorded_) {
+    if (!out_view_.geometry.is_empty())
+      for (const Operand* input : inputs_)
+        if (input->storage() != nullptr) input->storage()->hand_on(input->view(), doubts_);
+    if (check_) doubts_.raise(check_);
+    if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
+  }
+  has_started_ = true;
+}
+
+Finding* Operation::expect_finding(int64_t extent) {
+  if (is_recorded_) return nullptr;  // its work runs many times, and nothing waits for it
+  return guarded([&] {
+    check_ = Check::make(function_, *stream_, extent);
+    is_seen_ = is_seen_ || out_view_.geometry.is_empty();  // no byte can carry it
+    return check_->finding();
+  });
 }
 
 void Operation::end_turn() noexcept {
@@ -92,35 +116,66 @@ void Operation::end_turn() noexcept {
 }
 
 // An operation with a failed input does not run; an `out` that exists carries the same root from here on.
-void Operation::refuse_failed_inputs(Inputs inputs) {
-  for (const Operand* input : inputs) {
+void Operation::refuse_failed_inputs() {
+  const Look look = is_seen_ ? Look::all : Look::shown;
+  for (const Operand* input : inputs_) {
     if (input->storage() == nullptr || input->storage()->is_clean()) [[likely]]
       continue;
+    const FailedRange failed = input->failure(look);
+    if (!failed.claim) continue;
     if (!out_.is_empty() && out_.storage() != nullptr)
-      if (const FailedRange failed = input->failure(); failed.claim)
-        out_.storage()->mark_failed(out_.view(), failed.claim->after(function_));
-    refuse_failed(*input, "KINA-TENSOR-32");
+      out_.storage()->mark_failed(out_.view(), failed.claim->after(function_));
+    throw failed_input(input->argument(), *failed.claim->root, "KINA-TENSOR-32");
   }
 }
 
 void Operation::commit() {
-  if (!made_ && !is_recorded_ && out_.storage() != nullptr)
-    out_.storage()->repair(out_view_);  // in the turn: a later failure stays
+  if (check_ && has_started_) check_->enqueued(now(*stream_));
+  if (!is_recorded_ && written() != nullptr)
+    guarded([&] { written()->write(out_view_, doubts_.result()); });  // in the turn: a later failure stays
   end_turn();
   if (is_read_by_host_) guarded([&] { wait_for(now(*stream_)); });
+  if (is_seen_ && !doubts_.is_empty()) guarded([&] { answer_now(); });
   if (made_) made_->publish(out_.struct_());
   is_committed_ = true;
 }
 
+// Checks that came up since the inputs were looked at, and the operation's own.
+void Operation::answer_now() {
+  for (;;) {
+    const Doubt::Verdict verdict = doubts_.result()->judge(Look::all);
+    if (verdict.kind == Doubt::Verdict::Kind::hidden) {
+      verdict.entry->check->show();
+      continue;
+    }
+    if (verdict.kind != Doubt::Verdict::Kind::failed) return;
+    is_failed_ = true;  // where there is a record of the bytes, it knows
+    Check& check = *verdict.entry->check;
+    if (&check == check_.get()) throw check.error();
+    throw failed_input({}, *check.failure(), "KINA-TENSOR-32");
+  }
+}
+
+bool Operation::is_in_out(const View& part) const noexcept {
+  if (part.data == out_view_.data) return true;
+  const Hull hull = hull_of(out_view_);
+  const auto address = reinterpret_cast<uint64_t>(part.data);
+  return hull.first <= address && address < hull.last;
+}
+
 Operation::~Operation() {
-  if (!is_committed_) end_turn();
-  if (!is_committed_ && has_written_ && !is_failed_)
-    mark_out(KINA_ERROR_INTERNAL, "the operation ended before its work was done");
+  if (is_committed_) return;
+  if (check_ && has_started_) check_->enqueued(now(*stream_));
+  end_turn();
+  if (!has_written_ || is_failed_) return;
+  mark_out(
+      lacks_memory_ ? KINA_ERROR_OUT_OF_MEMORY : KINA_ERROR_INTERNAL,
+      lacks_memory_ ? "memory ran out while the work was under way" : "the operation ended before its work was done");
 }
 
 void Operation::note_failure(const Error& error) noexcept {
   switch (error.status) {
-    case KINA_ERROR_OUT_OF_MEMORY:
+    case KINA_ERROR_OUT_OF_MEMORY: lacks_memory_ = true; return;
     case KINA_ERROR_FAILED_INPUT:
     case KINA_ERROR_INDEX_OUT_OF_RANGE:
     case KINA_ERROR_UNSUPPORTED: return;  // of a stream that captures, found where another one has to wait for it
@@ -130,12 +185,12 @@ void Operation::note_failure(const Error& error) noexcept {
 
 void Operation::mark_out(KinaStatus status, const char* text) noexcept {
   if (out_.is_empty() || out_.storage() == nullptr) return;
+  is_failed_ = true;
   try {
     const Ref<Failure> root = Failure::make(status, function_, text);
     out_.storage()->mark_failed(out_view_, make_counted<Claim>(root));
-    is_failed_ = true;
-  } catch (...) {
-    return;  // no memory to say so: the bytes are what the work left
+  } catch (...) {  // no memory to say so
+    out_.storage()->tear(out_view_);
   }
 }
 

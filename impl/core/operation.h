@@ -1,6 +1,7 @@
 // One operation's way from checked operands to a published result: failed inputs, stream, memory, claims.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -11,17 +12,21 @@
 
 namespace kina {
 
-// The inputs of an operation, in the order of its parameters. Looks at a list that outlives it.
+// The inputs of an operation, in the order of its parameters. A longer list than kFew outlives it.
 class Inputs {
  public:
-  Inputs(std::initializer_list<const Operand*> list) : count_(list.size()) { first_ = std::data(list); }
-  Inputs(const Operand* const* first, size_t count) : first_(first), count_(count) {}
-  const Operand* const* begin() const noexcept { return first_; }
-  const Operand* const* end() const noexcept { return first_ + count_; }
+  static constexpr size_t kFew = 4;
+  Inputs(std::initializer_list<const Operand*> list) : Inputs(std::data(list), list.size()) {}
+  Inputs(const Operand* const* first, size_t count) : many_(first), count_(count) {
+    if (count <= kFew) std::copy_n(first, count, few_.begin());
+  }
+  const Operand* const* begin() const noexcept { return count_ <= kFew ? few_.data() : many_; }
+  const Operand* const* end() const noexcept { return begin() + count_; }
   size_t size() const noexcept { return count_; }
 
  private:
-  const Operand* const* first_ = nullptr;
+  std::array<const Operand*, kFew> few_{};
+  const Operand* const* many_;
   size_t count_;
 };
 
@@ -44,7 +49,9 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
 // `out` and waits on the host for earlier uses of the bytes; `run` does the work, on a device inside its turn; `commit`
 // publishes. A step that fails leaves an output that existed before failed with what it throws, unless nothing may have
-// been written and the failure is one that marks nothing [KINA-STATUS-20]; a new output is gone.
+// been written and the failure is one that marks nothing [KINA-STATUS-20]; a new output is gone. What a device has not
+// found out yet about the inputs is handed on to the output [KINA-STORAGE-41]; where the host sees the output at
+// return, or the output keeps no record, it is waited for.
 class Operation {
  public:
   // `shape` and `dtype` of the result, which lies on `device` and has compact strides when it is allocated here.
@@ -61,14 +68,16 @@ class Operation {
   const View& out() const noexcept { return out_view_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Runs the row and remembers that bytes of `out` may have changed.
+  // Where the work that runs next, on an asynchronous device, says that an index lies outside `extent`.
+  Finding* expect_finding(int64_t extent);
+
+  // Runs the row and remembers whether bytes of `out` may have changed.
   template <class Args>
   void run(Row<Args> row, const Args& args) {
     guarded([&] {
-      if (!has_started_) turn_.begin(*stream_);
-      has_started_ = true;
+      if (!has_started_) begin();
       launch(function_, *stream_, row, args);
-      has_written_ = true;
+      has_written_ = has_written_ || is_in_out(args.out);
     });
   }
 
@@ -81,6 +90,7 @@ class Operation {
       note_failure(error);
       throw;
     } catch (const std::bad_alloc&) {
+      lacks_memory_ = true;
       throw;
     } catch (...) {
       has_written_ |= has_started_;  // nothing is known about it
@@ -96,24 +106,34 @@ class Operation {
   void commit();
 
  private:
-  void refuse_failed_inputs(Inputs inputs);
+  void refuse_failed_inputs();
   void make_out(const Geometry& shape, KinaDtype dtype, Device& device);
-  void prepare_turn(Inputs inputs);
-  static bool touches_host(Inputs inputs, const Device& target) noexcept;
+  void prepare_turn();
+  bool reads_host() const noexcept;
+  void begin();
+  void answer_now();
+  // The storage that is written; NULL where nothing keeps a record of it.
+  Storage* written() const noexcept { return made_ ? made_->record().storage.get() : out_.storage(); }
+  bool is_in_out(const View& written) const noexcept;
   void note_failure(const Error& error) noexcept;
   void mark_out(KinaStatus status, const char* text) noexcept;
 
   const char* function_;
   Output& out_;
+  const Inputs inputs_;
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
-  bool is_recorded_ = false;      // by a capture: it waits for nothing, and nothing waits for it
-  Turn turn_;                     // of work on an asynchronous device
+  bool is_recorded_ = false;  // by a capture: it waits for nothing, and nothing waits for it
+  Turn turn_;                 // of work on an asynchronous device
+  Doubts doubts_;
+  Ref<Check> check_;              // its own, if any
+  bool is_seen_ = false;          // what is written cannot depend on open checks when the call returns
   bool is_read_by_host_ = false;  // caller's host memory takes part in it: the call returns when it has run
   bool has_started_ = false;
   bool has_written_ = false;  // work that writes `out` may be under way
   bool is_failed_ = false;    // `out` is marked
+  bool lacks_memory_ = false;
   bool is_committed_ = false;
 };
 

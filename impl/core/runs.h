@@ -16,6 +16,8 @@ struct Runs {
   uint64_t extents[KINA_MAX_NDIM];
   uint64_t strides[KINA_MAX_NDIM];  // in bytes
 
+  // One run.
+  Runs(uint64_t start, uint64_t end) noexcept : first(start), bytes(end - start) {}
   Runs(const View& view, const std::byte* base) noexcept {
     const Geometry& geometry = view.geometry;
     if (geometry.is_empty()) return;

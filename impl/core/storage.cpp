@@ -1,7 +1,10 @@
 // Life, exclusivity and failed bytes of storages.
 #include "impl/core/storage.h"
 
+#include <memory>
+
 #include "impl/core/device.h"
+#include "impl/core/thread.h"
 
 namespace kina {
 namespace {
@@ -9,6 +12,13 @@ namespace {
 uint64_t next_id() noexcept {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// What torn bytes carry when there was no memory to say more. Made before it can be needed.
+const Ref<Claim>& torn() {
+  static const Ref<Claim>& made = *new Ref<Claim>(make_counted<Claim>(Failure::make(
+      KINA_ERROR_OUT_OF_MEMORY, "an operation", "it came to no end, and no host memory was left to say why")));
+  return made;
 }
 
 }  // namespace
@@ -90,40 +100,66 @@ void Storage::drop() {
   if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 
-FailedRange Storage::failure_in(const View& view) const {
+Condition& Storage::condition() {
+  Condition* known = condition_.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto made = std::make_unique<Condition>();
+  return condition_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel) ? *made.release() : *known;
+}
+
+FailedRange Storage::failure_in(const View& view, Look look) const {
   if (is_clean()) [[likely]]
     return {};
-  const std::lock_guard lock(mutex());
-  return failures_.lowest(Runs(view, data_));
+  return condition_.load(std::memory_order_acquire)->failure_in(Runs(view, data_), look);
 }
 
-void Storage::mark_failed(const View& view, const Ref<Claim>& claim) {
-  const Runs runs(view, data_);
-  const std::lock_guard lock(mutex());
-  failures_.mark(runs, claim);
-  has_failures_.store(!failures_.is_clean(), std::memory_order_release);
-}
+void Storage::mark_failed(const View& view, const Ref<Claim>& claim) { condition().mark(Runs(view, data_), claim); }
 
-void Storage::repair(const View& view) noexcept {
-  if (is_clean()) [[likely]]
+void Storage::provide(const View& view) {
+  if (Condition* known = condition_.load(std::memory_order_acquire)) return known->make_room(Runs(view, data_));
+  std::unique_ptr<Condition>& spare = demand_thread_block().spare;
+  if (spare) [[likely]]
     return;
+  torn();
+  auto made = std::make_unique<Condition>();
+  made->make_room(Runs(0, 1));
+  spare = std::move(made);
+}
+
+void Storage::tear(const View& view) noexcept {
   try {
-    clear_failed(view);
-  } catch (...) {  // no memory to split a range: what can be cleared without is
-    const std::lock_guard lock(mutex());
-    failures_.clear(Runs(view, data_));
+    Condition* known = condition_.load(std::memory_order_acquire);
+    std::unique_ptr<Condition>& spare = demand_thread_block().spare;
+    if (known == nullptr && spare && condition_.compare_exchange_strong(known, spare.get(), std::memory_order_acq_rel))
+      known = spare.release();
+    if (known == nullptr) return;  // nothing was provided
+    const Hull hull = hull_of(view);
+    const auto base = reinterpret_cast<uint64_t>(data_);
+    known->mark(Runs(hull.first - base, hull.last - base), torn());
+  } catch (...) {
+    return;
   }
 }
 
-bool Storage::clear_failed(const View& view) {
+void Storage::write(const View& view, const Ref<Doubt>& doubt) {
+  if (is_clean() && !doubt) [[likely]]
+    return;
+  condition().write(Runs(view, data_), doubt);
+}
+
+void Storage::prepare_write(const View& view, Doubts& doubts) {
+  if (!doubts.is_empty()) condition().prepare_write(Runs(view, data_), doubts);
+}
+
+void Storage::hand_on(const View& view, Doubts& doubts) const {
   if (is_clean()) [[likely]]
-    return false;
-  const Runs runs(view, data_);
-  const std::lock_guard lock(mutex());
-  failures_.make_room(runs);
-  const bool was_failed = failures_.clear(runs);
-  has_failures_.store(!failures_.is_clean(), std::memory_order_release);
-  return was_failed;
+    return;
+  condition_.load(std::memory_order_acquire)->hand_on(Runs(view, data_), doubts);
+}
+
+bool Storage::clear_failed(const View& view) {
+  if (failure_in(view, Look::all).claim) return condition().clear(Runs(view, data_));
+  return false;
 }
 
 Hull hull_of(const View& view) noexcept {

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
+#include "impl/core/condition.h"
 #include "impl/core/counted.h"
-#include "impl/core/failure.h"
 #include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/core/uses.h"
@@ -69,19 +69,34 @@ class Storage final : public Counted {
   Uses uses;
 
   // The failed bytes from the lowest one under the elements of `view` on; without a claim when there is none.
-  FailedRange failure_in(const View& view) const;
+  FailedRange failure_in(const View& view, Look look) const;
   // Marks the bytes of `view`'s elements, at most its hull. Throws bad_alloc with nothing changed.
   void mark_failed(const View& view, const Ref<Claim>& claim);
-  // The elements of `view` were written: exactly their bytes are good again, as far as there is host memory.
-  void repair(const View& view) noexcept;
-  // The same by request; true when a byte was failed. Throws bad_alloc with nothing changed.
+  // The elements of `view` were written: exactly their bytes are good again, as far as there is host memory, if every
+  // check of `doubt` is fine. Throws bad_alloc where there is a doubt that was not prepared for.
+  void write(const View& view, const Ref<Doubt>& doubt = {});
+  // The claim on bytes that are about to be written: from here on `tear` takes no memory. Takes none itself on a
+  // storage that never had a failure, once the thread has its spare record. Throws OUT_OF_MEMORY.
+  void provide(const View& view);
+  // The write that was provided for came to no end: the hull of `view` is failed, at least if nobody else tore the
+  // storage meanwhile without memory.
+  void tear(const View& view) noexcept;
+  // Before `view` is written: what `write` will need for `doubts`, which may become more.
+  void prepare_write(const View& view, Doubts& doubts);
+  // Adds the checks that the elements of `view` depend on.
+  void hand_on(const View& view, Doubts& doubts) const;
+  // The bytes are good by request; true when one was failed. Throws bad_alloc with nothing changed.
   bool clear_failed(const View& view);
-  bool is_clean() const noexcept { return !has_failures_.load(std::memory_order_acquire); }
+  bool is_clean() const noexcept {
+    const Condition* condition = condition_.load(std::memory_order_acquire);
+    return condition == nullptr || condition->is_clean();
+  }
 
  private:
   bool settle_uses() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
-  ~Storage() override = default;
+  ~Storage() override { delete condition_.load(std::memory_order_acquire); }
+  Condition& condition();
 
   const uint64_t id_;
   Device& device_;
@@ -94,10 +109,8 @@ class Storage final : public Counted {
   bool is_owner_on_host_ = true;
   std::atomic<uint64_t> holders_{1};
   std::atomic<int32_t> tensors_{0};
-  std::atomic<bool> has_failures_{false};
   std::atomic<bool> is_abandoned_{false};
-  Mutex& mutex() const noexcept { return shared_mutex_of(this); }  // of the failures
-  FailureMap failures_;
+  std::atomic<Condition*> condition_{nullptr};  // made with the first mark
 };
 
 // One hold of `storage`, which goes back unless somebody has taken it over by then: storage is NULL.

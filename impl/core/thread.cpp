@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "impl/core/condition.h"
 #include "impl/core/copy_mark.h"
 
 namespace kina {
@@ -35,6 +36,8 @@ const Key& key() {
 }
 
 }  // namespace
+
+ThreadBlock::~ThreadBlock() = default;
 
 ThreadBlock* make_thread_block() noexcept {
   if (key().value >= kMarks) return nullptr;

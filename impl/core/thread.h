@@ -1,6 +1,8 @@
 // What the library keeps for one thread: its error record, the strings of its last failure report, its scopes.
 #pragma once
 
+#include <memory>
+
 #include "impl/core/error.h"
 #include "impl/core/failure.h"
 #include "impl/core/scope.h"
@@ -14,11 +16,16 @@ struct ErrorRecord {
   Error error;
 };
 
+class Condition;
+
 struct ThreadBlock : ThreadCache {
+  ~ThreadBlock();
+
   ErrorRecord record;
   ScopeStack scopes;
-  bool is_logging = false;  // inside the log callback
-  Ref<Claim> reported;      // keeps the strings of the last runtime_failure_get
+  bool is_logging = false;           // inside the log callback
+  Ref<Claim> reported;               // keeps the strings of the last runtime_failure_get
+  std::unique_ptr<Condition> spare;  // for a storage that fails when there is no memory
 };
 
 ThreadBlock* make_thread_block() noexcept;

@@ -35,8 +35,8 @@ Loop<2> slice_of(const GatherArgs& args) noexcept {
   return slice;
 }
 
-// result[i…, j…, k…] = values[i…, indices[j…], k…], and 0 where the index is out of range: on the host none is, a
-// device says so late.
+// result[i…, j…, k…] = values[i…, indices[j…], k…], and 0 where the index is out of range: on the host none is, for a
+// simulated device it is a finding.
 template <class T, class Index>
 void run_gather(const GatherArgs& args, NativeStream) {
   const Loop<2> slice = slice_of(args);
@@ -50,6 +50,7 @@ void run_gather(const GatherArgs& args, NativeStream) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t index = load<Index>(at[1] + i * strides[1]);
       const bool is_inside = index >= 0 && index < extent;
+      if (!is_inside && args.outside != nullptr && args.outside->is_set == 0) *args.outside = {1, index};
       std::byte* const from = args.values.data + (is_inside ? index * step : 0);
       slice.for_each_run({at[0] + i * strides[0], from}, [is_inside](auto element, auto steps, int64_t elements) {
         for (int64_t j = 0; j < elements; ++j)

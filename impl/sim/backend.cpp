@@ -174,15 +174,6 @@ class SimulatedBackend final : public Backend {
   uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept override {
     return cpu::matmul_workspace_bytes(args);
   }
-  // Nothing carries a failure that is found late, so the indices are looked at now, once what writes them has run.
-  void check_indices(const GatherArgs& args) const override {
-    Scheduler::instance().drain();
-    GatherArgs here = args;
-    here.each_view([](View& view, Access) {
-      if (view.data != nullptr) view.data = Scheduler::instance().inside(view.data);
-    });
-    cpu::check_indices(here);
-  }
   Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept override { return cpu::gather(dtype, index); }
   Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept override { return cpu::repeat_interleave(dtype); }
 };

@@ -80,7 +80,7 @@ TEST(FailureMap, IsTheSameAsOneFailurePerByte) {
         map.mark(runs, claim);
         for (const size_t byte : bytes) model[byte] = claim->root->id;
       } else {
-        map.make_room(runs);
+        map.make_room_to_clear(runs);
         EXPECT_EQ(map.clear(runs), lowest < kBytes);
         for (const size_t byte : bytes) model[byte] = 0;
       }
@@ -125,9 +125,9 @@ TEST(Claim, KeepsTheRootAndTheNewestSixteenOfALongChain) {
   static const char* const names[] = {"f0", "f1", "f2", "f3"};
   Ref<Claim> claim = new_claim();
   for (uint32_t i = 0; i < 40; ++i) claim = claim->after(names[i % 4]);
-  EXPECT_EQ(claim->skipped_total, 40u);
+  EXPECT_EQ(claim->skipped.total, 40u);
   EXPECT_STREQ(claim->root->function, "f");
-  for (size_t i = 0; i < 16; ++i) EXPECT_STREQ(claim->skipped[i], names[(39 - i) % 4]);
+  for (size_t i = 0; i < 16; ++i) EXPECT_STREQ(claim->skipped.names[i], names[(39 - i) % 4]);
 }
 
 TEST(Runs, MergeAxesThatLeaveNoGap) {

@@ -1,0 +1,181 @@
+// Checks that wait for what devices find, and the sets of them that bytes depend on.
+#include "impl/core/check.h"
+
+#include <algorithm>
+
+#include "impl/core/capture.h"
+#include "impl/core/device.h"
+#include "impl/core/findings.h"
+#include "impl/core/lasting.h"
+
+namespace kina {
+namespace {
+
+// Where bytes would depend on more open checks than this, the oldest are waited for.
+constexpr size_t kMostChecks = 64;
+
+}  // namespace
+
+// The checks that are enqueued and neither fine nor shown, the oldest first.
+class OpenChecks {
+ public:
+  static OpenChecks& instance() noexcept {
+    static Lasting<OpenChecks> made;
+    return *made;
+  }
+
+  void add(Check& check) noexcept {
+    const std::lock_guard lock(mutex_);
+    check.number_ = ++newest_number_;
+    check.older_ = newest_;
+    (newest_ == nullptr ? oldest_ : newest_->newer_) = &check;
+    newest_ = &check;
+  }
+
+  void remove(Check& check) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (check.older_ == nullptr && oldest_ != &check) return;  // it was removed before
+    (check.older_ == nullptr ? oldest_ : check.older_->newer_) = check.newer_;
+    (check.newer_ == nullptr ? newest_ : check.newer_->older_) = check.older_;
+    check.older_ = check.newer_ = nullptr;
+  }
+
+  // The oldest one behind `number` that runs before what is enqueued on `stream` from now on.
+  Ref<Check> next_before(const Stream& stream, uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    for (Check* check = oldest_; check != nullptr; check = check->newer_)
+      if (check->number_ > number && is_ordered(stream, check->point_))
+        if (Ref<Check> found = Ref<Check>::try_share(check)) return found;
+    return {};
+  }
+
+ private:
+  Mutex mutex_;
+  uint64_t newest_number_ = 0;
+  Check* oldest_ = nullptr;
+  Check* newest_ = nullptr;
+};
+
+Ref<Check> Check::make(const char* function, Stream& stream, int64_t extent) {
+  return Ref<Check>::adopt(new Check(function, stream, extent));
+}
+
+Check::Check(const char* function, Stream& stream, int64_t extent)
+    : function_(function),
+      extent_(extent),
+      finding_(Findings::of(stream.device().backend()).take()),
+      point_{Ref<Stream>::share(&stream), 0} {}
+
+Check::~Check() {
+  Findings& findings = Findings::of(point_.stream->device().backend());
+  if (!is_enqueued_) {
+    findings.put_back(finding_);
+    return;
+  }
+  OpenChecks::instance().remove(*this);
+  findings.retire(finding_, point_);
+}
+
+void Check::enqueued(const Point& point) noexcept {
+  if (is_enqueued_) return;
+  point_ = point;
+  is_enqueued_ = true;
+  OpenChecks::instance().add(*this);
+}
+
+// What is known stays known, except that a failure is shown.
+void Check::settle(State found) noexcept {
+  State known = state_.load(std::memory_order_acquire);
+  while (known != State::fine && known != State::shown &&
+         !state_.compare_exchange_weak(known, found, std::memory_order_acq_rel)) {
+  }
+  if (found != State::failed) OpenChecks::instance().remove(*this);
+}
+
+bool Check::has_failed() {
+  const State known = state_.load(std::memory_order_acquire);
+  if (known != State::open) return known != State::fine;
+  try {
+    wait_for(point_);
+  } catch (const Error& error) {
+    if (error.status != KINA_ERROR_DEVICE_LOST) throw;
+    is_lost_.store(true, std::memory_order_release);
+  }
+  const bool is_found = is_lost_.load(std::memory_order_acquire) || finding_->is_set != 0;
+  settle(is_found ? State::failed : State::fine);
+  return is_found;
+}
+
+void Check::show() {
+  if (has_failed()) settle(State::shown);
+}
+
+Error Check::error() const {
+  const Device& device = point_.stream->device();
+  if (is_lost_.load(std::memory_order_acquire))
+    return make_error<Message::device_lost>("KINA-DEVICE-21", {}, device.type(), device.id());
+  return make_error<Message::index_out_of_range>("KINA-INDEXING-8", {3, "indices"}, finding_->value, extent_);
+}
+
+Ref<Failure> Check::failure() {
+  const std::lock_guard lock(shared_mutex_of(this));
+  if (failure_) return failure_;
+  const Error found = error();
+  return failure_ = Failure::make(found.status, function_, found.text);
+}
+
+void show_checks(Stream& stream) {
+  if (!stream.device().backend().is_asynchronous()) return;
+  uint64_t number = 0;
+  while (const Ref<Check> check = OpenChecks::instance().next_before(stream, number)) {
+    number = check->number();
+    if (!may_capture(check->stream())) check->show();  // else it cannot be asked now
+  }
+}
+
+Doubt::Verdict Doubt::judge(Look look) const noexcept {
+  using enum Verdict::Kind;
+  const Entry* open = nullptr;
+  for (const Entry& entry : entries_) {
+    if (entry.check->is_fine()) continue;
+    if (entry.check->is_shown()) return open == nullptr ? Verdict{failed, &entry} : Verdict{hidden, open};
+    if (open == nullptr) open = &entry;
+    if (look == Look::all) return {hidden, open};
+  }
+  return {open == nullptr ? fine : pending};
+}
+
+void Doubts::hand_on(const Doubt& read) {
+  for (const Doubt::Entry& entry : read.entries()) add({entry.check, entry.way.after(function_)});
+}
+
+void Doubts::keep(const Doubt& beside) {
+  for (const Doubt::Entry& entry : beside.entries()) add(entry);
+}
+
+void Doubts::raise(const Ref<Check>& check) {
+  if (!doubt_) doubt_ = make_counted<Doubt>();
+  doubt_->entries_.push_back({check, {}});
+}
+
+// By age, each check once.
+void Doubts::add(Doubt::Entry entry) {
+  if (entry.check->is_fine()) return;
+  if (!doubt_) doubt_ = make_counted<Doubt>();
+  std::vector<Doubt::Entry>& entries = doubt_->entries_;
+  const auto place = std::lower_bound(
+      entries.begin(), entries.end(), entry.check->number(),
+      [](const Doubt::Entry& candidate, uint64_t number) { return candidate.check->number() < number; });
+  if (place != entries.end() && place->check.get() == entry.check.get()) return;
+  entries.insert(place, std::move(entry));
+  while (entries.size() > kMostChecks) wait_for_oldest();
+}
+
+// Behind a check that failed no other can be the root.
+void Doubts::wait_for_oldest() {
+  std::vector<Doubt::Entry>& entries = doubt_->entries_;
+  const bool is_root = entries.front().check->has_failed();
+  is_root ? entries.erase(entries.begin() + 1, entries.end()) : entries.erase(entries.begin());
+}
+
+}  // namespace kina

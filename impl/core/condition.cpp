@@ -1,0 +1,115 @@
+// Failures and doubts of bytes, and how one becomes the other.
+#include "impl/core/condition.h"
+
+#include <new>
+
+namespace kina {
+
+void Condition::note_marks() noexcept {
+  is_marked_.store(!failures_.is_empty() || !doubts_.is_empty(), std::memory_order_release);
+}
+
+// A doubt under `runs` about which something has to be done before its bytes can be told good or failed. Drops those
+// that turned out fine.
+Ref<Doubt> Condition::next_to_decide(const Runs& runs, Look look, Doubt::Verdict& verdict) noexcept {
+  for (const auto* range = doubts_.begin(); range != doubts_.end();) {
+    verdict = doubts_.touches(*range, runs) ? range->claim->judge(look) : Doubt::Verdict{Doubt::Verdict::Kind::pending};
+    if (verdict.kind == Doubt::Verdict::Kind::fine) {
+      doubts_.erase(range);  // the next one moves up
+      continue;
+    }
+    if (verdict.kind != Doubt::Verdict::Kind::pending) return range->claim;
+    ++range;
+  }
+  return {};
+}
+
+FailedRange Condition::failure_in(const Runs& runs, Look look) {
+  for (;;) {
+    Doubt::Verdict verdict{};
+    Ref<Doubt> doubt;
+    {
+      const std::lock_guard lock(mutex());
+      doubt = next_to_decide(runs, look, verdict);
+      note_marks();
+      if (!doubt) return failures_.lowest(runs);
+    }
+    if (verdict.kind == Doubt::Verdict::Kind::hidden) {
+      verdict.entry->check->show();
+      continue;
+    }
+    const auto claim = make_counted<Claim>(verdict.entry->check->failure(), verdict.entry->way);
+    const std::lock_guard lock(mutex());
+    for (const auto* range = doubts_.begin(); range != doubts_.end();) {
+      if (range->claim.get() != doubt.get()) {
+        ++range;
+        continue;
+      }
+      failures_.mark(Runs(range->start, range->end), claim);
+      doubts_.erase(range);
+    }
+  }
+}
+
+void Condition::clear_doubts(const Runs& runs) noexcept {
+  try {
+    doubts_.make_room_to_clear(runs);
+  } catch (const std::bad_alloc&) {  // what can be cleared without is
+  }
+  doubts_.clear(runs);
+}
+
+void Condition::mark(const Runs& runs, const Ref<Claim>& claim) {
+  const std::lock_guard lock(mutex());
+  failures_.mark(runs, claim);
+  clear_doubts(runs);
+  note_marks();
+}
+
+void Condition::make_room(const Runs& runs) {
+  const std::lock_guard lock(mutex());
+  failures_.make_room_to_mark(Runs(runs.first, runs.last()));
+}
+
+bool Condition::clear(const Runs& runs) {
+  const std::lock_guard lock(mutex());
+  failures_.make_room_to_clear(runs);
+  const bool was_failed = failures_.clear(runs);
+  clear_doubts(runs);
+  note_marks();
+  return was_failed;
+}
+
+void Condition::write(const Runs& runs, const Ref<Doubt>& doubt) {
+  const std::lock_guard lock(mutex());
+  try {
+    failures_.make_room_to_clear(runs);
+  } catch (const std::bad_alloc&) {  // as above
+  }
+  failures_.clear(runs);
+  clear_doubts(runs);
+  if (doubt) doubts_.mark(runs, doubt);
+  note_marks();
+}
+
+void Condition::hand_on(const Runs& runs, Doubts& doubts) {
+  for (const Ref<Doubt>& read : doubts_under(runs)) doubts.hand_on(*read);
+}
+
+void Condition::prepare_write(const Runs& runs, Doubts& doubts) {
+  if (runs.count() > kExactRuns)
+    for (const Ref<Doubt>& beside : doubts_under(Runs(runs.first, runs.last()))) doubts.keep(*beside);
+  const std::lock_guard lock(mutex());
+  doubts_.make_room_to_mark(runs);
+}
+
+// Copies: they are looked at under no lock, because that may wait.
+std::vector<Ref<Doubt>> Condition::doubts_under(const Runs& runs) {
+  const std::lock_guard lock(mutex());
+  std::vector<Ref<Doubt>> found;
+  for (const auto& range : doubts_)
+    if (doubts_.touches(range, runs)) found.push_back(range.claim);
+  return found;
+}
+
+}  // namespace kina

@@ -1,0 +1,43 @@
+// What is wrong, or may turn out to be, with the bytes of one storage.
+#pragma once
+
+#include "impl/core/check.h"
+
+namespace kina {
+
+// Failed bytes, and bytes that depend on checks. May be used by many threads.
+class Condition {
+ public:
+  bool is_clean() const noexcept { return !is_marked_.load(std::memory_order_acquire); }
+
+  // The lowest failed bytes under `runs`; without a claim when there are none. With Look::all no check is open behind
+  // them any more. Throws bad_alloc, and what a device refuses with when it is waited for.
+  FailedRange failure_in(const Runs& runs, Look look);
+  // `claim` takes over the bytes under `runs`. Throws bad_alloc with nothing changed.
+  void mark(const Runs& runs, const Ref<Claim>& claim);
+  // Makes room so that `mark` of the hull takes no memory. Throws bad_alloc.
+  void make_room(const Runs& runs);
+  // The bytes under `runs` are good; true when one of them was failed. Throws bad_alloc with nothing changed.
+  bool clear(const Runs& runs);
+
+  // Adds the checks that the bytes under `runs` depend on.
+  void hand_on(const Runs& runs, Doubts& doubts);
+  // Adds the checks of bytes that `write` of the same runs will claim beside them, and makes room for it.
+  void prepare_write(const Runs& runs, Doubts& doubts);
+  // The bytes under `runs` are written: good, exactly as far as there is memory, if every check of `doubt` is fine.
+  // Throws bad_alloc where there is a doubt and no room.
+  void write(const Runs& runs, const Ref<Doubt>& doubt);
+
+ private:
+  Mutex& mutex() const noexcept { return shared_mutex_of(this); }
+  Ref<Doubt> next_to_decide(const Runs& runs, Look look, Doubt::Verdict& verdict) noexcept;
+  std::vector<Ref<Doubt>> doubts_under(const Runs& runs);
+  void clear_doubts(const Runs& runs) noexcept;
+  void note_marks() noexcept;
+
+  std::atomic<bool> is_marked_{false};
+  FailureMap failures_;
+  Ranges<Doubt> doubts_;
+};
+
+}  // namespace kina

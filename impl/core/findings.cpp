@@ -1,0 +1,78 @@
+// Slabs of findings. They are few and never given back.
+#include "impl/core/findings.h"
+
+#include <map>
+
+#include "impl/core/lasting.h"
+#include "impl/core/stream.h"
+
+namespace kina {
+namespace {
+
+constexpr size_t kSlab = 64;
+
+// False also where it cannot be learned: of a device that is lost, of a stream that captures.
+bool is_over(const Point& point) noexcept {
+  try {
+    return has_run(point);
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Findings& Findings::of(Backend& backend) {
+  static Lasting<Mutex> mutex;
+  static Lasting<std::map<Backend*, Findings>> all;
+  const std::lock_guard lock(*mutex);
+  Findings& findings = (*all)[&backend];
+  findings.backend_ = &backend;
+  return findings;
+}
+
+Finding* Findings::take() {
+  reap();
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) add_slab();
+  Finding* finding = free_.back();
+  free_.pop_back();
+  *finding = {};
+  return finding;
+}
+
+void Findings::put_back(Finding* finding) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(finding);
+}
+
+void Findings::retire(Finding* finding, const Point& point) noexcept {
+  const std::lock_guard lock(mutex_);
+  retired_.push_back({finding, point});
+}
+
+void Findings::add_slab() {
+  free_.reserve(made_ + kSlab);
+  retired_.reserve(made_ + kSlab);
+  auto* slab = static_cast<Finding*>(backend_->allocate_shared(kSlab * sizeof(Finding)));
+  require<Message::out_of_host_memory>(slab != nullptr, "KINA-STATUS-44", {});
+  made_ += kSlab;
+  for (size_t i = 0; i < kSlab; ++i) free_.push_back(slab + i);
+}
+
+// Takes retired findings back, the oldest first, until one is free. Devices are asked under no lock.
+void Findings::reap() {
+  for (;;) {
+    Retired oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty() || retired_.empty()) return;
+      oldest = retired_.front();
+      retired_.erase(retired_.begin());
+    }
+    if (!is_over(oldest.point)) return retire(oldest.finding, oldest.point);
+    put_back(oldest.finding);
+  }
+}
+
+}  // namespace kina
