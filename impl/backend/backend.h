@@ -135,9 +135,10 @@ struct RepeatArgs {
 struct Work {
   const char* name;  // of the call that makes it
   void (*run)(const void* row, const void* args, NativeStream stream);
-  const void* row;   // a Row<Args>, copied as a pointer-sized value
-  const void* args;  // trivially copyable
+  const void* row;  // a Row<Args>, copied as a pointer-sized value
+  const void* args;
   size_t args_bytes;
+  void (*copy)(void* to, const void* args) noexcept;  // the copy need not be destroyed
   // Calls `visit` for each view inside a copy of the arguments.
   void (*each_view)(void* args, void (*visit)(void* context, View& view, Access access), void* context);
 };

@@ -36,14 +36,15 @@ void launch(Stream& stream, const Work& work);
 // Runs `row` on `stream`, on behalf of the call `name`.
 template <class Args>
 void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
-  static_assert(std::is_trivially_copyable_v<Args>);
+  static_assert(std::is_trivially_destructible_v<Args>);
   const auto run = [](const void* erased_row, const void* erased_args, NativeStream native) {
     (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
   };
   const auto each_view = [](void* erased_args, void (*visit)(void*, View&, Access), void* context) {
     static_cast<Args*>(erased_args)->each_view([&](View& view, Access access) { visit(context, view, access); });
   };
-  launch(stream, {name, run, &row, &args, sizeof(Args), each_view});
+  const auto copy = [](void* to, const void* from) noexcept { new (to) Args(*static_cast<const Args*>(from)); };
+  launch(stream, {name, run, &row, &args, sizeof(Args), copy, each_view});
 }
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty

@@ -36,9 +36,7 @@ View TensorRecord::view() const noexcept {
   View result;
   result.data = data;
   result.dtype = dtype;
-  result.geometry.ndim = ndim;
-  std::copy_n(arrays(), ndim, result.geometry.extents);
-  std::copy_n(arrays() + ndim, ndim, result.geometry.strides);
+  result.geometry = Geometry(ndim, arrays(), arrays() + ndim);
   return result;
 }
 

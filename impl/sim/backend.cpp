@@ -27,7 +27,7 @@ class Task {
  public:
   explicit Task(const Work& work) : run_(work.run), each_view_(work.each_view), args_(new std::byte[work.args_bytes]) {
     std::memcpy(&row_, work.row, sizeof(row_));
-    std::memcpy(args_.get(), work.args, work.args_bytes);
+    work.copy(args_.get(), work.args);
     each_view_(
         args_.get(),
         [](void*, View& view, Access) {
@@ -49,7 +49,7 @@ using Touched = std::vector<std::pair<Hull, Access>>;
 Touched touched_by(const Work& work) {
   Touched touched;
   const std::unique_ptr<std::byte[]> args(new std::byte[work.args_bytes]);
-  std::memcpy(args.get(), work.args, work.args_bytes);
+  work.copy(args.get(), work.args);
   work.each_view(
       args.get(),
       [](void* context, View& view, Access access) {
