@@ -1,7 +1,8 @@
 // The table of element types.
 #include "impl/core/dtype.h"
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <iterator>
 
 namespace kina {
@@ -19,12 +20,28 @@ constexpr DtypeRow kRows[] = {
 #undef KINA_ROW
 };
 
+// Code and width tell all rows apart: every call looks some up.
+constexpr size_t kPlaces = 128;
+constexpr size_t place_of(KinaDtype dtype) {
+  return (dtype & 7) * 16 + static_cast<size_t>(std::bit_width(dtype >> 8 & 0xFF));
+}
+constexpr std::array<uint8_t, kPlaces> kPlaceRows = [] {
+  std::array<uint8_t, kPlaces> rows{};
+  for (size_t row = 0; row < std::size(kRows); ++row) {
+    uint8_t& place = rows[place_of(kRows[row].dtype)];
+    if (place != 0) throw "two rows share a place";
+    place = static_cast<uint8_t>(row + 1);
+  }
+  return rows;
+}();
+
 }  // namespace
 
 const DtypeRow* find_dtype(KinaDtype dtype) noexcept {
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                 [dtype](const DtypeRow& candidate) { return candidate.dtype == dtype; });
-  return row == std::end(kRows) ? nullptr : row;
+  const uint8_t place = kPlaceRows[place_of(dtype)];
+  if (place == 0) return nullptr;
+  const DtypeRow& row = kRows[place - 1];
+  return row.dtype == dtype ? &row : nullptr;
 }
 
 const DtypeRow& row_of(KinaDtype dtype) noexcept { return *find_dtype(dtype); }

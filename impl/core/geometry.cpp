@@ -93,16 +93,15 @@ bool has_self_overlap(const Geometry& geometry) noexcept {
 
 std::optional<Span> span_of(const Geometry& geometry) noexcept {
   Span span;
+  bool is_lost = false;
   for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
     if (geometry.extents[axis] <= 1) continue;
-    const std::optional<int64_t> reach = checked_multiply(geometry.extents[axis] - 1, geometry.strides[axis]);
-    if (!reach) return std::nullopt;
-    int64_t& side = *reach < 0 ? span.low : span.high;
-    const std::optional<int64_t> sum = checked_add(side, *reach);
-    if (!sum) return std::nullopt;
-    side = *sum;
+    int64_t reach = 0;
+    is_lost |= __builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
+    int64_t& side = reach < 0 ? span.low : span.high;
+    is_lost |= __builtin_add_overflow(side, reach, &side);
   }
-  return span;
+  return is_lost ? std::nullopt : std::optional(span);
 }
 
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {

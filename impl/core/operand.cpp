@@ -1,14 +1,17 @@
 // From a KinaTensor pointer to checked data.
 #include "impl/core/operand.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace kina {
 namespace {
 
 bool is_all_zero(const KinaTensor& tensor) noexcept {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&tensor);
-  return std::all_of(bytes, bytes + sizeof(tensor), [](unsigned char byte) { return byte == 0; });
+  uint64_t words[sizeof(tensor) / sizeof(uint64_t)];
+  std::memcpy(words, &tensor, sizeof(words));
+  uint64_t seen = 0;
+  for (const uint64_t word : words) seen |= word;
+  return seen == 0;
 }
 
 // NULL, magic, and whether the struct is the empty tensor.
@@ -167,13 +170,13 @@ void MadeTensor::validate() const {
 
 void require_same_place(const Operand& a, const Operand& b, const char* clause) {
   const DLDevice here = a.place(), there = b.place();
+  if (here.device_type == there.device_type && here.device_id == there.device_id) return;
   const auto is_absent = [](const DLDevice& device) {
     return device_count(device.device_type) == 0 && device.device_type != kDLCUDAHost &&
            device.device_type != kDLCUDAManaged;
   };
-  const bool is_same = here.device_type == there.device_type && here.device_id == there.device_id;
   const bool counts = is_absent(here) || is_absent(there);
-  require<Message::device_mismatch>(is_same || !counts, clause, b.argument(), b.argument().name,
+  require<Message::device_mismatch>(!counts, clause, b.argument(), b.argument().name,
                                     static_cast<int32_t>(there.device_type), there.device_id,
                                     static_cast<int32_t>(here.device_type), here.device_id);
 }
