@@ -50,6 +50,30 @@ def test_cache_hits_count_allocations_that_needed_no_upstream(rt: Executor) -> N
     assert len({address(rt, block) for block in blocks}) == 5
 
 
+@clause("KINA-RESOURCE-30", "b01284c0")
+def test_the_peak_over_several_threads_is_off_by_a_mebibyte_for_each(rt: Executor) -> None:
+    resource = pool(rt)
+    library, null, all_hold = rt.lib.library, rt.ffi.NULL, threading.Barrier(4)
+    answers: list[int] = []
+
+    def work() -> None:
+        slots = rt.ffi.new("void *[100]")
+        answers.extend(library.runtime_memory_allocate(slots + i, resource.cdata, 50_000, 0, null) for i in range(100))
+        all_hold.wait(20)
+        answers.extend(library.runtime_memory_deallocate(resource.cdata, slot, 50_000, 0, null) for slot in slots)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    info = Info(rt, resource)
+    assert set(answers) == {0} and (info.live_bytes, info.live_blocks) == (0, 0)
+    assert (info.allocations, info.deallocations) == (400, 400)
+    assert abs(info.peak_bytes - 400 * 50_000) <= 4 * MIB
+
+
 @clause("KINA-RESOURCE-38", "f6f6d7ec")
 @pytest.mark.parametrize("size", [MIB, 3 * MIB + 17])
 def test_the_initial_span_is_taken_when_the_pool_is_made(rt: Executor, size: int) -> None:

@@ -11,6 +11,7 @@
 #include "impl/api/boundary.h"
 #include "impl/core/capture.h"
 #include "impl/core/thread.h"
+#include "impl/memory/cache.h"
 #include "impl/memory/custom.h"
 #include "impl/memory/defaults.h"
 #include "impl/memory/host.h"
@@ -266,6 +267,10 @@ KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int3
 
 KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment,
                                    KinaStream stream) {
+  if (void* data = take_at_hand(value_of(resource), out == nullptr ? 0 : bytes, alignment, value_of(stream))) {
+    *out = data;
+    return KINA_SUCCESS;
+  }
   return boundary(__func__, [&] {
     Pointer made(out, {1, "out"});
     ResourceArgument source(resource, {2, "resource"});
@@ -283,11 +288,13 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
                                    "resource", word_of(Kind::resource));
     if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
     *made = block.data;
+    learn_names(*source, value_of(resource), value_of(stream));
   });
 }
 
 KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment,
                                      KinaStream stream) {
+  if (give_at_hand(value_of(resource), data, bytes, alignment, value_of(stream))) return KINA_SUCCESS;
   return boundary(__func__, [&] {
     ResourceArgument source(resource, {1, "resource"});
     StreamArgument ordered(stream, {5, "stream"}, Null::allowed);

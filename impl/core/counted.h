@@ -34,7 +34,27 @@ class Counted {
   virtual ~Counted() = default;
   virtual void last_reference_gone() const noexcept { delete this; }
 
+  // Gives one of just `count` references back, or one of any other number: false, with nothing done, where it is not
+  // so.
+  bool release_one_of(uint64_t count) const noexcept {
+    return release_if([=](uint64_t seen) { return seen == count; });
+  }
+  bool release_one_not_of(uint64_t count) const noexcept {
+    return release_if([=](uint64_t seen) { return seen != count; });
+  }
+
  private:
+  template <class Condition>
+  bool release_if(Condition condition) const noexcept {
+    if (is_lasting_) return true;
+    uint64_t references = references_.load(std::memory_order_acquire);
+    do {
+      if (!condition(references)) return false;
+    } while (!references_.compare_exchange_weak(references, references - 1, std::memory_order_acq_rel));
+    if (references == 1) last_reference_gone();
+    return true;
+  }
+
   const bool is_lasting_ = false;
   mutable std::atomic<uint64_t> references_{1};
 };

@@ -66,6 +66,10 @@ class SlotTable {
     void* object = slot->object.load(std::memory_order_acquire);
     return slot->handle.load(std::memory_order_relaxed) == handle ? object : nullptr;  // not of a later name
   }
+  // Where a live name stands: as long as `handle` is there it is live. Lasts as long as the table.
+  const std::atomic<uint64_t>* place_of(uint64_t handle) const noexcept {
+    return find(handle) == nullptr ? nullptr : &slot_of(handle)->handle;
+  }
   // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
   void* remove(uint64_t handle) noexcept;
   uint64_t live() const noexcept;

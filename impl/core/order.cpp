@@ -9,13 +9,14 @@ namespace kina {
 namespace {
 
 // The newest event of `stream` that covers `position`, recorded now where there is none.
-Ref<Event> event_at(Stream& stream, uint64_t position) {
+Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullptr) {
   Timeline& line = stream.timeline;
   const std::lock_guard lock(line.mutex);
   if (!line.newest || line.newest->position() < position) {
     Backend& backend = stream.device().backend();
     line.newest = make_counted<Event>(backend, backend.record(stream.native()), line.position, line.known);
     ++line.event_records;
+    if (calls != nullptr) ++calls->event_records;
   }
   return line.newest;
 }
@@ -54,17 +55,22 @@ void Knowledge::join(const Knowledge& other) {
   for (const Entry& entry : other.entries_) raise(entry.serial, entry.position);
 }
 
-void order_after(Stream& waiter, const Point& point, Site site) {
-  if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return;
-  if (&waiter.device().backend() != &point.stream->device().backend())
-    return wait_for(point, site);  // events do not cross
-  const Ref<Event> event = event_at(*point.stream, point.position);
+OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
+  OrderCalls calls;
+  if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return calls;
+  if (&waiter.device().backend() != &point.stream->device().backend()) {
+    wait_for(point, site);  // events do not cross
+    return calls;
+  }
+  const Ref<Event> event = event_at(*point.stream, point.position, &calls);
   Timeline& line = waiter.timeline;
   const std::lock_guard lock(line.mutex);
   waiter.device().backend().wait(waiter.native(), event->native());
   ++line.stream_waits;
+  ++calls.stream_waits;
   line.known.join(event->known());
   line.known.raise(point.stream->serial(), event->position());
+  return calls;
 }
 
 bool is_ordered(const Stream& waiter, const Point& point) {
@@ -82,14 +88,38 @@ void wait_for(const Point& point, Site site) {
   stream.timeline.reached = std::max(stream.timeline.reached, event->position());
 }
 
-bool settle(Stream& stream, Site site) noexcept {
-  if (is_read_by_host(stream.device().type())) return true;
+bool try_order_after(Stream& waiter, const Point& point, OrderCalls& calls, Site site) noexcept {
   try {
-    wait_for(now(stream), site);
+    const OrderCalls made = order_after(waiter, point, site);
+    calls.event_records += made.event_records;
+    calls.stream_waits += made.stream_waits;
     return true;
   } catch (...) {
     return false;
   }
+}
+
+bool try_wait_for(const Point& point, Site site) noexcept {
+  try {
+    wait_for(point, site);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool is_seen_over(const Point& point, OrderCalls& calls) noexcept {
+  try {
+    if (is_trivial(point)) return true;
+    const Ref<Event> event = event_at(*point.stream, point.position, &calls);
+    return point.stream->device().backend().is_done(event->native());
+  } catch (...) {
+    return false;
+  }
+}
+
+bool settle(Stream& stream, Site site) noexcept {
+  return is_read_by_host(stream.device().type()) || try_wait_for(now(stream), site);
 }
 
 bool has_run(const Point& point) {

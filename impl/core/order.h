@@ -66,11 +66,23 @@ struct Timeline {
   std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it
 };
 
+// What an order cost in calls of the device.
+struct OrderCalls {
+  uint32_t event_records = 0;
+  uint32_t stream_waits = 0;
+};
+
 // Work enqueued on `waiter` from now on runs after `point`. No call of the device where that is known already.
-void order_after(Stream& waiter, const Point& point, Site site = Site::here());
+OrderCalls order_after(Stream& waiter, const Point& point, Site site = Site::here());
 
 // Returns when `point` has run.
 void wait_for(const Point& point, Site site = Site::here());
+
+// The same where nothing may be thrown: false where the device refuses.
+bool try_order_after(Stream& waiter, const Point& point, OrderCalls& calls, Site site = Site::here()) noexcept;
+bool try_wait_for(const Point& point, Site site = Site::here()) noexcept;
+// Whether `point` is seen to have run, without waiting; false also where that cannot be learned.
+bool is_seen_over(const Point& point, OrderCalls& calls) noexcept;
 
 // Returns when everything enqueued on `stream` so far has run; false where that cannot be learned.
 bool settle(Stream& stream, Site site = Site::here()) noexcept;

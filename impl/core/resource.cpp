@@ -6,6 +6,7 @@
 #include "impl/core/device.h"
 #include "impl/core/lasting.h"
 #include "impl/core/mutex.h"
+#include "impl/core/order.h"
 #include "impl/core/thread.h"
 
 namespace kina {
@@ -52,19 +53,20 @@ Allocation Resource::take(Request request, Stream& stream) noexcept {
   const bool is_raw = wanted.use == BlockUse::raw;
   if (is_raw && !try_retain()) return {nullptr, KINA_ERROR_INVALID_HANDLE};  // ended since the call looked
   const Allocation made = do_take(wanted, stream);
-  if (made.status != KINA_SUCCESS) {
-    counters_.failures.fetch_add(1, kRelaxed);
-    if (is_raw) release();
-    return made;
-  }
-  count_taken(wanted);
+  if (made.status != KINA_SUCCESS) counters_.failures.fetch_add(1, kRelaxed);
+  const bool is_counted = made.status == KINA_SUCCESS && !has_own_account();
+  if (is_counted) count_taken(wanted);
+  if (is_raw && !is_counted) release();
   return made;
 }
 
-Return Resource::give(void* data, Request request, Stream& stream) noexcept {
+Return Resource::give(void* data, Request request, Stream& stream, std::span<const Point> uses) noexcept {
   if (data == nullptr && request.bytes == 0) return Return::done;
-  const Return answer = do_give(data, counted(request), stream);
-  if (answer == Return::done && request.use == BlockUse::raw) release();
+  const bool is_raw = request.use == BlockUse::raw;
+  if (is_raw && has_own_account() && !try_retain()) return Return::unknown;  // ended: it has no live blocks
+  const Return answer =
+      uses.empty() ? do_give(data, counted(request), stream) : do_give_after(uses, data, counted(request), stream);
+  if (is_raw && (answer == Return::done || has_own_account())) release();
   return answer;
 }
 
@@ -75,8 +77,9 @@ void* Resource::allocate(uint64_t bytes, uint64_t alignment, Stream& stream) {
   return made.data;
 }
 
-void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept {
-  if (data != nullptr) give(data, {bytes, alignment, BlockUse::internal}, stream);
+void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream,
+                          std::span<const Point> uses) noexcept {
+  if (data != nullptr) give(data, {bytes, alignment, BlockUse::internal}, stream, uses);
 }
 
 void Resource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {

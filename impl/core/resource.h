@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 #include <string>
 
 #include "impl/core/counted.h"
@@ -13,6 +14,7 @@ namespace kina {
 
 class Device;
 class Stream;
+struct Point;
 
 inline constexpr uint64_t kStorageAlignment = 256;
 
@@ -58,12 +60,16 @@ class Resource : public Leasable {
 
   // A block on the device, ordered after the work on `stream`; NULL and SUCCESS for zero bytes.
   Allocation take(Request request, Stream& stream) noexcept;
-  // Gives back what `take` gave for `request`; the bytes are free for reuse once `stream` has passed.
-  Return give(void* data, Request request, Stream& stream) noexcept;
+  // Gives back what `take` gave for `request`; the bytes are free for reuse once `stream` has passed, and `uses` where
+  // the resource follows them.
+  Return give(void* data, Request request, Stream& stream, std::span<const Point> uses = {}) noexcept;
 
   // The same for storages and temporaries: throws OUT_OF_MEMORY or what the upstream refused with.
   void* allocate(uint64_t bytes, uint64_t alignment, Stream& stream);
-  void deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream) noexcept;
+  void deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream& stream,
+                  std::span<const Point> uses = {}) noexcept;
+  // Whether `give` may be told of uses on other streams, rather than the stream having to wait for them first.
+  virtual bool follows_uses() const noexcept { return false; }
   // Ends a block that a device may still touch: its bytes stay out of use for good and count as leaked.
   void leak(void* data, uint64_t bytes, uint64_t alignment) noexcept;
 
@@ -72,6 +78,11 @@ class Resource : public Leasable {
   virtual void describe(KinaResourceInfo& info) const noexcept;
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
   virtual uint64_t trim(uint64_t keep_bytes) noexcept { return upstream_ ? upstream_->trim(keep_bytes) : 0; }
+
+  void release() const noexcept {
+    while (!release_one_not_of(2))
+      if (release_near_end() == Ending::is_released) return;
+  }
 
   uint64_t handle = 0;                    // the borrowed name, which lives as long as the resource; 0: not named yet
   std::atomic<int32_t> installations{0};  // as a default, by a push or a capture; guarded by the installation lock
@@ -84,6 +95,20 @@ class Resource : public Leasable {
   virtual Allocation do_take(const Request& request, Stream& stream) noexcept = 0;
   // Calls `count_given` between knowing that the block is live and giving it up.
   virtual Return do_give(void* data, const Request& request, Stream& stream) noexcept = 0;
+  // The same of a resource that follows uses.
+  virtual Return do_give_after(std::span<const Point> uses, void* data, const Request& request,
+                               Stream& stream) noexcept {
+    (void)uses;
+    return do_give(data, request, stream);
+  }
+
+  // A resource that counts its blocks itself, and lives as long as it has live ones by a reference to itself.
+  virtual bool has_own_account() const noexcept { return false; }
+  // Called before one of the last two references goes: either gives it back, or changes who refers to it.
+  enum class Ending : uint8_t { is_released, look_again };
+  virtual Ending release_near_end() const noexcept {
+    return release_one_of(2) ? Ending::is_released : Ending::look_again;
+  }
 
   void count_given(const Request& request) noexcept;
   void count_leaked(uint64_t bytes) noexcept;

@@ -33,6 +33,8 @@ class ScopeStack {
   // Leaves the newest scope, which must be `token`'s.
   void pop(uint64_t token, Argument argument);
 
+  bool is_empty() const noexcept { return scopes_.empty(); }
+
   // The stream that scopes bind for `device` (rules 1 and 2 of the stream chapter); NULL when none does.
   Stream* bound_stream(const Device& device) const noexcept;
   // The resource that the innermost push binds for `device`; NULL when none does.

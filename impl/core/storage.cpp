@@ -1,7 +1,9 @@
 // Life, exclusivity and failed bytes of storages.
 #include "impl/core/storage.h"
 
+#include <array>
 #include <memory>
+#include <span>
 
 #include "impl/core/device.h"
 #include "impl/core/thread.h"
@@ -79,6 +81,7 @@ bool Storage::settle_uses() noexcept {
       uses.each([](const Point& point) { wait_for(point); });
     } else {
       uses.each([this](const Point& point) { order_after(*stream_, point); });
+      count_work(*stream_);  // who waits for the stream waits for what it waits for
     }
     return true;
   } catch (...) {
@@ -86,16 +89,44 @@ bool Storage::settle_uses() noexcept {
   }
 }
 
+// Weak references keep this object, not the resource.
+void Storage::give_back() noexcept {
+  const bool is_told = resource_->follows_uses() && !uses.is_idle() && !uses.is_inherited();
+  if (is_told && !is_abandoned_.load(std::memory_order_acquire)) return give_back_after_uses();
+  const bool is_settled = settle_uses() && !is_abandoned_.load(std::memory_order_acquire);
+  const Ref<Resource> resource = std::move(resource_);
+  if (is_settled) {
+    resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+  } else {
+    resource->leak(data_, bytes_, kStorageAlignment);
+  }
+}
+
+// The resource is told of uses on other streams, so that nobody waits for them before the bytes are needed again.
+void Storage::give_back_after_uses() noexcept {
+  std::array<Point, 4> others;
+  size_t count = 0;
+  {
+    const std::lock_guard lock(uses.mutex);
+    uses.each([&](const Point& point) {
+      if (point.stream.get() == stream_.get()) return;
+      if (count < others.size()) others[count] = point;
+      ++count;
+    });
+  }
+  const bool is_settled = count <= others.size() || settle_uses();
+  const Ref<Resource> resource = std::move(resource_);
+  if (!is_settled) return resource->leak(data_, bytes_, kStorageAlignment);
+  const std::span<const Point> told(others.data(), count <= others.size() ? count : 0);
+  resource->deallocate(data_, bytes_, kStorageAlignment, *stream_, told);
+}
+
 void Storage::drop() {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  const bool is_settled = settle_uses() && !is_abandoned_.load(std::memory_order_acquire);
-  // Weak references keep this object, not the resource.
-  if (const Ref<Resource> resource = std::move(resource_)) {
-    if (is_settled) {
-      resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
-    } else {
-      resource->leak(data_, bytes_, kStorageAlignment);
-    }
+  if (resource_) {
+    give_back();
+  } else {
+    settle_uses();
   }
   if (owner_.release != nullptr) owner_.release(owner_.context);
 }

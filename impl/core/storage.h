@@ -94,6 +94,8 @@ class Storage final : public Counted {
 
  private:
   bool settle_uses() noexcept;
+  void give_back() noexcept;
+  void give_back_after_uses() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
   ~Storage() override { delete condition_.load(std::memory_order_acquire); }
   Condition& condition();

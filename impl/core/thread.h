@@ -18,6 +18,17 @@ struct ErrorRecord {
 
 class Condition;
 
+// What another room keeps for a thread; it ends with the thread.
+class ThreadPart {
+ public:
+  ThreadPart() = default;
+  ThreadPart(const ThreadPart&) = delete;
+  ThreadPart& operator=(const ThreadPart&) = delete;
+  virtual ~ThreadPart() = default;
+};
+
+class PoolCache;
+
 struct ThreadBlock : ThreadCache {
   ~ThreadBlock();
 
@@ -26,6 +37,8 @@ struct ThreadBlock : ThreadCache {
   bool is_logging = false;           // inside the log callback
   Ref<Claim> reported;               // keeps the strings of the last runtime_failure_get
   std::unique_ptr<Condition> spare;  // for a storage that fails when there is no memory
+  std::unique_ptr<ThreadPart> pool_caches;
+  PoolCache* newest_pool_cache = nullptr;  // of these, the one used last
 };
 
 ThreadBlock* make_thread_block() noexcept;

@@ -1,6 +1,7 @@
 // Cutting, finding and merging pieces.
 #include "impl/memory/arena.h"
 
+#include <algorithm>
 #include <bit>
 #include <new>
 #include <utility>
@@ -30,17 +31,17 @@ Arena::Bin Arena::bin_of(uint64_t granules) noexcept {
   return {log - 2, static_cast<uint32_t>(granules >> (log - 3) & 7)};
 }
 
-bool Arena::next_bin(Bin from, Bin& found) const noexcept {
+bool Arena::next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept {
   if (from.level >= kLevels) return false;
-  const uint32_t here = bins_[from.level] & (0xFFU << from.index);
+  const uint32_t here = shelf.bins[from.level] & (0xFFU << from.index);
   if (here != 0) {
     found = {from.level, static_cast<uint32_t>(std::countr_zero(here))};
     return true;
   }
-  const uint64_t above = levels_ & (~uint64_t{0} << from.level << 1);
+  const uint64_t above = shelf.levels & (~uint64_t{0} << from.level << 1);
   if (above == 0) return false;
   const auto level = static_cast<uint32_t>(std::countr_zero(above));
-  found = {level, static_cast<uint32_t>(std::countr_zero(uint32_t{bins_[level]}))};
+  found = {level, static_cast<uint32_t>(std::countr_zero(uint32_t{shelf.bins[level]}))};
   return true;
 }
 
@@ -49,34 +50,72 @@ uint64_t Arena::needed(const Request& request) const noexcept {
   return round_up(request.bytes, granule_);
 }
 
-Arena::Piece* Arena::first_fit(Bin bin, uint64_t bytes, uint64_t alignment) const noexcept {
-  for (Piece* piece = heads_[bin.level][bin.index]; piece != nullptr; piece = piece->next) {
+Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept {
+  for (Piece* piece = shelf.heads[bin.level][bin.index]; piece != nullptr; piece = piece->next) {
     const uint64_t skipped = round_up(piece->address, alignment) - piece->address;
     if (piece->bytes >= bytes && piece->bytes - bytes >= skipped) return piece;
   }
   return nullptr;
 }
 
-Arena::Piece* Arena::find(uint64_t bytes, uint64_t alignment) const noexcept {
+Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcept {
+  const uint64_t bytes = needed(request);
+  if (bytes == 0 || number >= shelf_count_) return nullptr;
+  const Shelf& shelf = shelf_of(number);
   // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
-  const uint64_t slack = alignment > granule_ ? alignment - granule_ : 0;
+  const uint64_t slack = request.alignment > granule_ ? request.alignment - granule_ : 0;
   const uint64_t least = bytes / granule_;
   Bin found{};
   if (bytes <= ~uint64_t{0} - slack) {
     uint64_t granules = (bytes + slack) / granule_;
     if (granules >= kBinsPerLevel) granules += (uint64_t{1} << (60 - std::countl_zero(granules))) - 1;
-    if (next_bin(bin_of(granules), found)) return heads_[found.level][found.index];
+    if (next_bin(shelf, bin_of(granules), found)) return shelf.heads[found.level][found.index];
   }
   // Nothing is sure to be large enough. Before the pool grows, look at what may be.
-  for (Bin bin = bin_of(least); next_bin(bin, found);) {
-    if (Piece* piece = first_fit(found, bytes, alignment)) return piece;
+  for (Bin bin = bin_of(least); next_bin(shelf, bin, found);) {
+    if (Piece* piece = first_fit(shelf, found, bytes, request.alignment)) return piece;
     if (slack == 0) return nullptr;  // all bins above were seen to be empty
     bin = found.index + 1 < kBinsPerLevel ? Bin{found.level, found.index + 1} : Bin{found.level + 1, 0};
   }
   return nullptr;
 }
 
-bool Arena::add(const ArenaSpan& span) noexcept {
+bool Arena::add_shelf() noexcept {
+  const uint32_t wanted = std::max(shelf_count_, Stamp::kStreams) + 1;
+  if (wanted > shelf_room_) {
+    const uint32_t room = std::max(2 * shelf_room_, uint32_t{8});
+    std::unique_ptr<std::unique_ptr<Shelf>[]> larger(new (std::nothrow) std::unique_ptr<Shelf>[room]);
+    if (!larger) return false;
+    for (uint32_t i = 0; i < shelf_count_ && others_; ++i) larger[i] = std::move(others_[i]);
+    others_ = std::move(larger);
+    shelf_room_ = room;
+  }
+  for (uint32_t i = shelf_count_; i < wanted; ++i) {
+    others_[i].reset(new (std::nothrow) Shelf);
+    if (!others_[i]) return false;
+    table_bytes_ += sizeof(Shelf);
+    shelf_count_ = i + 1;
+  }
+  return true;
+}
+
+bool Points::add(const Point& point, OrderCalls& calls) noexcept {
+  for (size_t i = 0; i < count_; ++i) {
+    if (points_[i].stream.get() != point.stream.get()) continue;
+    points_[i].position = std::max(points_[i].position, point.position);
+    return true;
+  }
+  if (count_ < points_.size()) {
+    points_[count_++] = point;
+    return true;
+  }
+  if (!try_order_after(*points_[0].stream, point, calls)) return false;
+  count_work(*points_[0].stream);  // who runs after it runs after what it waits for
+  points_[0].position = now(*points_[0].stream).position;
+  return true;
+}
+
+bool Arena::add(const ArenaSpan& span, Stamp stamp) noexcept {
   const uint64_t bytes = span.bytes / granule_ * granule_;
   if (!reserve_pieces(1)) return false;
   auto* added = new (std::nothrow) Span{span, nullptr, spans_};
@@ -87,16 +126,22 @@ bool Arena::add(const ArenaSpan& span) noexcept {
   Piece& piece = new_piece();
   piece.address = reinterpret_cast<uint64_t>(span.base);
   piece.bytes = bytes;
+  piece.stamp = std::move(stamp);
   added->first = &piece;
   link(piece);
   return true;
 }
 
-void* Arena::take(const Request& request) noexcept {
-  const uint64_t bytes = needed(request);
-  if (bytes == 0 || !reserve_pieces(2) || !live_.reserve_one()) return nullptr;
-  Piece* piece = find(bytes, request.alignment);
+const Stamp* Arena::find_stamp(const Request& request, uint32_t shelf) const noexcept {
+  const Piece* piece = find(request, shelf);
+  return piece == nullptr ? nullptr : &piece->stamp;
+}
+
+void* Arena::take(const Request& request, uint32_t shelf) noexcept {
+  if (!reserve_pieces(2) || !live_.reserve_one()) return nullptr;
+  Piece* piece = find(request, shelf);
   if (piece == nullptr) return nullptr;
+  const uint64_t bytes = needed(request);
   unlink(*piece);
   if (const uint64_t skipped = round_up(piece->address, request.alignment) - piece->address; skipped != 0) {
     Piece& rest = cut(*piece, skipped);
@@ -104,79 +149,144 @@ void* Arena::take(const Request& request) noexcept {
     piece = &rest;
   }
   if (piece->bytes > bytes) link(cut(*piece, bytes));
+  piece->stamp = {};
   piece->request = request;
   live_.insert(piece->address, piece);
   return reinterpret_cast<void*>(piece->address);
 }
 
-Return Arena::give(const void* data, const Request& request, Fate fate) noexcept {
+Arena::Piece* Arena::end_block(const void* data, const Request& request, Return& answer) noexcept {
   Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
-  if (entry == nullptr || (*entry)->request.use != request.use) return Return::unknown;
-  if ((*entry)->request != request) return Return::different;
+  answer = Return::unknown;
+  if (entry == nullptr || (*entry)->request.use != request.use) return nullptr;
+  answer = Return::different;
+  if ((*entry)->request != request) return nullptr;
+  answer = Return::done;
   Piece* piece = *entry;
   live_.remove(entry);
-  if (fate == Fate::abandon) return Return::done;
-  if (piece->higher != nullptr && piece->higher->is_free) {
+  return piece;
+}
+
+Return Arena::abandon(const void* data, const Request& request) noexcept {
+  Return answer{};
+  end_block(data, request, answer);
+  return answer;
+}
+
+bool Arena::may_merge(const Piece* neighbour, const Piece& piece) noexcept {
+  return neighbour != nullptr && neighbour->is_free && neighbour->stamp.shelf == piece.stamp.shelf &&
+         neighbour->stamp.points.get() == piece.stamp.points.get();
+}
+
+Return Arena::give(const void* data, const Request& request, Stamp stamp) noexcept {
+  Return answer{};
+  Piece* piece = end_block(data, request, answer);
+  if (piece == nullptr) return answer;
+  piece->stamp = std::move(stamp);
+  if (may_merge(piece->higher, *piece)) {
     unlink(*piece->higher);
-    join(*piece, *piece->higher);
+    absorb(*piece, *piece->higher);
   }
-  if (piece->lower != nullptr && piece->lower->is_free) {
+  if (may_merge(piece->lower, *piece)) {
     Piece* lower = piece->lower;
     unlink(*lower);
-    join(*lower, *piece);
+    absorb(*lower, *piece);
     piece = lower;
   }
   link(*piece);
-  return Return::done;
+  return answer;
 }
 
-bool Arena::remove_free_span(uint64_t keep_bytes, ArenaSpan& removed) noexcept {
-  for (Span** at = &spans_; *at != nullptr; at = &(*at)->next) {
-    Piece* piece = (*at)->first;
-    const uint64_t bytes = piece == nullptr ? 0 : piece->bytes;
-    if (piece != nullptr && (!piece->is_free || piece->higher != nullptr)) continue;
-    if (free_bytes_ < keep_bytes || free_bytes_ - keep_bytes < bytes) continue;
-    removed = (*at)->memory;
-    if (piece != nullptr) {
-      unlink(*piece);
-      end_piece(*piece);
+Arena::Run Arena::find_run(const Request& request) const noexcept {
+  const uint64_t bytes = needed(request);
+  for (const Span* span = spans_; span != nullptr && bytes != 0; span = span->next) {
+    Piece* first = nullptr;
+    for (Piece* piece = span->first; piece != nullptr; piece = piece->higher) {
+      if (!piece->is_free) {
+        first = nullptr;
+        continue;
+      }
+      if (first == nullptr) first = piece;
+      const uint64_t end = piece->address + piece->bytes;
+      while (first != piece && round_up(first->address + first->bytes, request.alignment) + bytes <= end)
+        first = first->higher;  // no more of them than it takes
+      if (round_up(first->address, request.alignment) + bytes <= end) return {first, piece};
     }
-    delete std::exchange(*at, (*at)->next);
-    table_bytes_ -= sizeof(Span);
-    return true;
   }
-  return false;
+  return {};
+}
+
+void Arena::join(const Run& run, Stamp stamp) noexcept {
+  for (Piece* piece = run.first;; piece = piece->higher) {
+    unlink(*piece);
+    if (piece == run.last) break;
+  }
+  bool is_whole = run.first == run.last;
+  while (!is_whole) {
+    is_whole = run.first->higher == run.last;
+    absorb(*run.first, *run.first->higher);
+  }
+  run.first->stamp = std::move(stamp);
+  link(*run.first);
+}
+
+const Arena::Span* Arena::find_free_span(uint64_t keep_bytes) const noexcept {
+  for (const Span* span = spans_; span != nullptr; span = span->next) {
+    uint64_t bytes = 0;
+    const Piece* piece = span->first;
+    for (; piece != nullptr && piece->is_free; piece = piece->higher) bytes += piece->bytes;
+    if (piece == nullptr && free_bytes_ >= keep_bytes && free_bytes_ - keep_bytes >= bytes) return span;
+  }
+  return nullptr;
+}
+
+ArenaSpan Arena::detach(const Span& span, Run& pieces) noexcept {
+  const ArenaSpan memory = span.memory;
+  pieces = {span.first, nullptr};
+  for (Piece* piece = span.first; piece != nullptr; piece = piece->higher) unlink(*piece);
+  Span** at = &spans_;
+  while (*at != &span) at = &(*at)->next;
+  delete std::exchange(*at, (*at)->next);
+  table_bytes_ -= sizeof(Span);
+  return memory;
+}
+
+void Arena::end(const Run& pieces) noexcept {
+  for (Piece* piece = pieces.first; piece != nullptr;) end_piece(*std::exchange(piece, piece->higher));
 }
 
 void Arena::link(Piece& piece) noexcept {
   const Bin bin = bin_of(piece.bytes / granule_);
-  Piece*& head = heads_[bin.level][bin.index];
+  Shelf& shelf = shelf_of(piece.stamp.shelf);
+  Piece*& head = shelf.heads[bin.level][bin.index];
   piece.previous = nullptr;
   piece.next = head;
   if (head != nullptr) head->previous = &piece;
   head = &piece;
   piece.is_free = true;
   free_bytes_ += piece.bytes;
-  levels_ |= uint64_t{1} << bin.level;
-  bins_[bin.level] = static_cast<uint8_t>(bins_[bin.level] | 1U << bin.index);
+  shelf.levels |= uint64_t{1} << bin.level;
+  shelf.bins[bin.level] = static_cast<uint8_t>(shelf.bins[bin.level] | 1U << bin.index);
 }
 
 void Arena::unlink(Piece& piece) noexcept {
   const Bin bin = bin_of(piece.bytes / granule_);
-  Piece*& head = heads_[bin.level][bin.index];
+  Shelf& shelf = shelf_of(piece.stamp.shelf);
+  Piece*& head = shelf.heads[bin.level][bin.index];
   if (piece.next != nullptr) piece.next->previous = piece.previous;
   (piece.previous != nullptr ? piece.previous->next : head) = piece.next;
   piece.is_free = false;
   free_bytes_ -= piece.bytes;
   if (head != nullptr) return;
-  bins_[bin.level] = static_cast<uint8_t>(bins_[bin.level] & ~(1U << bin.index));
-  if (bins_[bin.level] == 0) levels_ &= ~(uint64_t{1} << bin.level);
+  shelf.bins[bin.level] = static_cast<uint8_t>(shelf.bins[bin.level] & ~(1U << bin.index));
+  if (shelf.bins[bin.level] == 0) shelf.levels &= ~(uint64_t{1} << bin.level);
 }
 
 Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
   Piece& rest = new_piece();
   rest.address = piece.address + bytes;
   rest.bytes = piece.bytes - bytes;
+  rest.stamp = piece.stamp;
   rest.lower = &piece;
   rest.higher = piece.higher;
   if (rest.higher != nullptr) rest.higher->lower = &rest;
@@ -185,10 +295,11 @@ Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
   return rest;
 }
 
-void Arena::join(Piece& lower, Piece& higher) noexcept {
+void Arena::absorb(Piece& lower, Piece& higher) noexcept {
   lower.bytes += higher.bytes;
   lower.higher = higher.higher;
   if (higher.higher != nullptr) higher.higher->lower = &lower;
+  lower.stamp.position = std::max(lower.stamp.position, higher.stamp.position);
   end_piece(higher);
 }
 
@@ -210,6 +321,7 @@ Arena::Piece& Arena::new_piece() noexcept {
 }
 
 void Arena::end_piece(Piece& piece) noexcept {
+  piece.stamp = {};
   piece.next = unused_;
   unused_ = &piece;
   ++unused_count_;

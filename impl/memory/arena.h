@@ -3,8 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
 
+#include "impl/core/order.h"
 #include "impl/core/resource.h"
+#include "impl/core/stream.h"
 #include "impl/memory/address_table.h"
 
 namespace kina {
@@ -16,12 +20,48 @@ struct ArenaSpan {
   uint64_t alignment = 0;
 };
 
-// What becomes of a block that is given up: used again, or, where a device may still touch it, never.
-enum class Fate : uint8_t { reuse, abandon };
+// Moments of several streams. Shared by the pieces that one block was cut into.
+class Points final : public Counted {
+ public:
+  // One moment of each stream; where there are too many, one stream runs after another one's. False where that fails.
+  bool add(const Point& point, OrderCalls& calls) noexcept;
+  std::span<const Point> list() const noexcept { return {points_.data(), count_}; }
 
-// Not synchronised, and never touches the memory that it manages: it may be a device's. Only `add` and `take` need host
-// memory; without it they refuse with nothing changed.
+ private:
+  ~Points() override = default;
+  std::array<Point, 6> points_;
+  size_t count_ = 0;
+};
+
+// What the next user of free bytes has to run after. Free pieces lie on shelves: one for nothing at all, one for
+// `points`, and one for each stream, where `position` says how far it was.
+struct Stamp {
+  static constexpr uint32_t kNothing = 0;
+  static constexpr uint32_t kPoints = 1;
+  static constexpr uint32_t kStreams = 2;  // the first of them
+
+  uint32_t shelf = kNothing;
+  uint64_t position = 0;
+  Stream* stream = nullptr;  // which outlives the arena
+  Ref<Points> points;
+
+  // Calls f(point) for each moment until it answers false; returns whether it never did.
+  template <class F>
+  bool all(F&& f) const {
+    if (stream != nullptr && !f(Point{Ref<Stream>::share(stream), position})) return false;
+    if (points)
+      for (const Point& point : points->list())
+        if (!f(point)) return false;
+    return true;
+  }
+};
+
+// Not synchronised, and never touches the memory that it manages: it may be a device's. Only `add`, `add_shelf` and
+// `take` need host memory; without it they refuse with nothing changed.
 class Arena {
+  struct Piece;
+  struct Span;
+
  public:
   // Every piece is a multiple of `granule` bytes, a power of two; spans are aligned to it.
   explicit Arena(uint64_t granule) noexcept : granule_(granule) {}
@@ -29,19 +69,48 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  bool add(const ArenaSpan& span) noexcept;
-  // A piece for `request`, which is remembered with it; NULL when no piece holds it.
-  void* take(const Request& request) noexcept;
-  Return give(const void* data, const Request& request, Fate fate = Fate::reuse) noexcept;
+  bool add(const ArenaSpan& span, Stamp stamp = {}) noexcept;
+  // Makes one more shelf, numbered on from Stamp::kStreams.
+  bool add_shelf() noexcept;
 
-  // Takes one wholly free span out of the arena whose going leaves at least `keep_bytes` free bytes. False: there is
-  // none.
-  bool remove_free_span(uint64_t keep_bytes, ArenaSpan& removed) noexcept;
+  // A piece of that shelf for `request`, which is remembered with it; NULL when none holds it.
+  void* take(const Request& request, uint32_t shelf = Stamp::kNothing) noexcept;
+  // The stamp of the piece that `take` would cut; NULL when there is none.
+  const Stamp* find_stamp(const Request& request, uint32_t shelf) const noexcept;
+  // Free neighbours of one shelf become one piece.
+  Return give(const void* data, const Request& request, Stamp stamp = {}) noexcept;
+  // The block is over, but its bytes are never used again.
+  Return abandon(const void* data, const Request& request) noexcept;
+
+  // Free neighbours, whatever their shelves, that hold `request` together.
+  struct Run {
+    Piece* first = nullptr;
+    Piece* last = nullptr;
+    explicit operator bool() const noexcept { return first != nullptr; }
+  };
+  Run find_run(const Request& request) const noexcept;
+  // They become one piece under `stamp`, which follows all of theirs.
+  void join(const Run& run, Stamp stamp) noexcept;
+
+  // A wholly free span whose going leaves at least `keep_bytes` free bytes; NULL when there is none.
+  const Span* find_free_span(uint64_t keep_bytes) const noexcept;
+  // Takes it out. Its pieces, which say what its memory has to wait for, end later.
+  ArenaSpan detach(const Span& span, Run& pieces) noexcept;
+  void end(const Run& pieces) noexcept;
+
+  // Calls f(point) for all that their stamps say until it answers false; returns whether it never did.
+  template <class F>
+  static bool all(const Run& run, F&& f) {
+    for (const Piece* piece = run.first; piece != nullptr; piece = piece == run.last ? nullptr : piece->higher)
+      if (!piece->stamp.all(f)) return false;
+    return true;
+  }
 
   // The bytes of a span that is sure to hold `request` when it is empty; 0 when 64 bits do not hold the number.
   uint64_t needed(const Request& request) const noexcept;
   uint64_t granule() const noexcept { return granule_; }
   uint64_t free_bytes() const noexcept { return free_bytes_; }
+  uint32_t shelves() const noexcept { return shelf_count_; }
   uint64_t metadata_bytes() const noexcept;
 
  private:
@@ -54,6 +123,7 @@ class Arena {
     Piece* previous = nullptr;  // in the list of its bin, while free
     Piece* next = nullptr;
     Request request;  // while live
+    Stamp stamp;      // while free
     bool is_free = false;
   };
   struct Span {
@@ -71,29 +141,41 @@ class Arena {
   };
   static constexpr uint32_t kLevels = 62;
   static constexpr uint32_t kBinsPerLevel = 8;
+  struct Shelf {
+    uint64_t levels = 0;  // bit n: a bin of level n is not empty
+    std::array<uint8_t, kLevels> bins{};
+    std::array<std::array<Piece*, kBinsPerLevel>, kLevels> heads{};
+  };
 
   static Bin bin_of(uint64_t granules) noexcept;
   // The lowest bin at or above `from` that holds a piece; false when there is none.
-  bool next_bin(Bin from, Bin& found) const noexcept;
-  Piece* find(uint64_t bytes, uint64_t alignment) const noexcept;
-  Piece* first_fit(Bin bin, uint64_t bytes, uint64_t alignment) const noexcept;
+  static bool next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept;
+  Piece* find(const Request& request, uint32_t shelf) const noexcept;
+  static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept;
+  Piece* end_block(const void* data, const Request& request, Return& answer) noexcept;
+  static bool may_merge(const Piece* neighbour, const Piece& piece) noexcept;
 
   void link(Piece& piece) noexcept;
   void unlink(Piece& piece) noexcept;
   // Cuts `piece` after `bytes`; the rest is a new piece behind it, in no list.
   Piece& cut(Piece& piece, uint64_t bytes) noexcept;
-  // `higher` becomes part of `lower`, its neighbour.
-  void join(Piece& lower, Piece& higher) noexcept;
+  // `higher` becomes part of `lower`, its neighbour; both are in no list.
+  void absorb(Piece& lower, Piece& higher) noexcept;
 
+  Shelf& shelf_of(uint32_t shelf) noexcept { return shelf == Stamp::kNothing ? unordered_ : *others_[shelf]; }
+  const Shelf& shelf_of(uint32_t shelf) const noexcept {
+    return shelf == Stamp::kNothing ? unordered_ : *others_[shelf];
+  }
   bool reserve_pieces(size_t count) noexcept;
   Piece& new_piece() noexcept;
   void end_piece(Piece& piece) noexcept;
 
   const uint64_t granule_;
   uint64_t free_bytes_ = 0;
-  uint64_t levels_ = 0;  // bit n: a bin of level n is not empty
-  std::array<uint8_t, kLevels> bins_{};
-  std::array<std::array<Piece*, kBinsPerLevel>, kLevels> heads_{};
+  Shelf unordered_;  // of Stamp::kNothing
+  std::unique_ptr<std::unique_ptr<Shelf>[]> others_;
+  uint32_t shelf_count_ = 1;
+  uint32_t shelf_room_ = 1;
   AddressTable<Piece*> live_;
   Span* spans_ = nullptr;
   Slab* slabs_ = nullptr;

@@ -28,6 +28,11 @@ Thresholds& thresholds() noexcept {
   return *all;
 }
 
+uint64_t next_serial() noexcept {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
 
 PoolPlan plan_of(const KinaPoolParams& params, bool is_host) {
@@ -38,6 +43,7 @@ PoolPlan plan_of(const KinaPoolParams& params, bool is_host) {
   plan.is_lazy = (params.flags & KINA_POOL_LAZY) != 0 || (is_host && params.initial_bytes == 0);
   if (plan.initial_bytes == 0 && (!is_host || plan.growth == KINA_GROWTH_NONE))
     plan.initial_bytes = plan.maximum_bytes == 0 ? kGibibyte : std::min(kGibibyte, plan.maximum_bytes);
+  plan.is_opportunistic = (params.flags & KINA_POOL_OPPORTUNISTIC) != 0;
   plan.is_initial_default = params.initial_bytes == 0;
   plan.growth_bytes = params.growth_bytes == 0 ? kFixedStep : params.growth_bytes;
   plan.alignment = std::max(params.alignment, kStorageAlignment);
@@ -49,6 +55,9 @@ PoolResource::PoolResource(const Ref<Resource>& upstream, const PoolPlan& plan)
     : Resource(upstream->device(), upstream, std::string("pool(") + upstream->name() + ")",
                std::max(plan.alignment, upstream->alignment())),
       plan_(plan),
+      serial_(next_serial()),
+      sizes_(alignment()),
+      is_ordered_(device().backend().is_asynchronous()),
       arena_(alignment()),
       initial_bytes_(plan.initial_bytes) {
   if (plan_.threshold_bytes == 0) return;
@@ -65,6 +74,11 @@ PoolResource::~PoolResource() {
   }
   Lock lock = enter();
   shed(0, device().main(), lock);
+  while (Slab* slab = slabs_) {  // of blocks that leaked
+    slabs_ = slab->next;
+    slab->end();
+  }
+  while (first_lane_ != &home_) delete std::exchange(first_lane_, first_lane_->next);
 }
 
 KinaStatus PoolResource::start(Stream& stream) noexcept {
@@ -74,20 +88,31 @@ KinaStatus PoolResource::start(Stream& stream) noexcept {
   return status == KINA_ERROR_OUT_OF_MEMORY && plan_.is_initial_default ? KINA_SUCCESS : status;
 }
 
-Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
+Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noexcept {
   Lock lock = enter();
+  Lane* lane = lane_of(stream);
   const uint64_t needed = arena_.needed(request);
+  if (lane == nullptr || needed == 0) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
   bool is_hit = true;
-  bool is_last_try = needed == 0;
+  bool is_last_try = false;
   bool has_grown = false;
+  bool has_collected = false;
   while (true) {
-    if (void* data = arena_.take(request)) {
-      counters().cache_hits.fetch_add(is_hit ? 1 : 0, std::memory_order_relaxed);
+    if (void* data = search(request, *lane, has_collected, is_hit)) {
+      lock.unlock();
+      PoolCache& cache = enter_cache();
+      const std::lock_guard cache_lock(cache.lock, std::adopt_lock);
+      count_taken(cache, request, is_hit);
       return {data, KINA_SUCCESS};
     }
     is_hit = false;
     const Step step = has_grown ? Step{Step::Kind::refuse} : next_step(needed, is_last_try);
     KinaStatus status = KINA_ERROR_OUT_OF_MEMORY;
+    if (!has_collected && (step.kind == Step::Kind::refuse || may_gain_by_collecting(needed))) {
+      collect(lock);
+      has_collected = true;
+      continue;
+    }
     if (step.kind == Step::Kind::refuse) return {nullptr, status};
     if (step.kind == Step::Kind::wait) {
       changed_.wait(lock);
@@ -105,8 +130,11 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
   }
 }
 
+bool PoolResource::may_gain_by_collecting(uint64_t needed) const noexcept {
+  return (slabs_ != nullptr || is_ordered_) && arena_.free_bytes() + slab_bytes_ >= needed;
+}
+
 PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) const noexcept {
-  if (needed == 0) return {Step::Kind::refuse};
   const bool is_fixed_size = plan_.growth == KINA_GROWTH_NONE;
   // A span that another thread got while the initial one was being refused may have left no room for it.
   const bool has_room = initial_bytes_ <= room();
@@ -147,7 +175,10 @@ KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream
   lock.unlock();
   Allocation made = upstream()->take(request, stream);
   come_back(visit, lock);
-  if (made.status == KINA_SUCCESS && !arena_.add({made.data, bytes, request.alignment})) {
+  // From an upstream that orders by stream the bytes are ready on this one alone.
+  const Lane* lane = upstream()->supports_streams() ? lane_of(stream) : &home_;
+  if (made.status == KINA_SUCCESS &&
+      (lane == nullptr || !arena_.add({made.data, bytes, request.alignment}, lane->stamp()))) {
     counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
     lock.unlock();
     upstream()->give(made.data, request, stream);
@@ -165,17 +196,21 @@ KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream
 }
 
 uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept {
+  collect(lock);
+  const uint64_t kept = keep_bytes - std::min(keep_bytes, idle_slab_bytes_);
   uint64_t total = 0;
-  ArenaSpan span;
   Visit visit{std::this_thread::get_id(), 0};
   add(visit);
-  while (arena_.remove_free_span(keep_bytes, span)) {
+  while (const auto* free_span = arena_.find_free_span(kept)) {
+    Arena::Run pieces;
+    const ArenaSpan span = arena_.detach(*free_span, pieces);
     visit.bytes = span.bytes;
     moving_bytes_ += span.bytes;
     counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
     lock.unlock();
-    upstream()->give(span.base, {span.bytes, span.alignment, BlockUse::internal}, stream);
+    give_upstream(span, pieces, stream);
     come_back(visit, lock);
+    arena_.end(pieces);
     reserved_bytes_ -= span.bytes;
     moving_bytes_ -= span.bytes;
     visit.bytes = 0;
@@ -184,6 +219,27 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
   if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
   leave(visit);
   return total;
+}
+
+// The upstream has it after all work on it: in the order of `stream`, or when the host sees that all has run.
+void PoolResource::give_upstream(const ArenaSpan& span, const Arena::Run& pieces, Stream& stream) noexcept {
+  OrderCalls calls;
+  const bool is_in_order = upstream()->supports_streams();
+  const bool is_over = Arena::all(pieces, [&](const Point& point) {
+    return is_in_order ? try_order_after(stream, point, calls) : try_wait_for(point);
+  });
+  count(calls);
+  if (calls.stream_waits != 0) count_work(stream);  // who runs after it runs after what it waits for
+  if (is_over) {
+    upstream()->give(span.base, {span.bytes, span.alignment, BlockUse::internal}, stream);
+  } else {
+    upstream()->leak(span.base, span.bytes, span.alignment);
+  }
+}
+
+void PoolResource::count(const OrderCalls& calls) noexcept {
+  event_records_.fetch_add(calls.event_records, std::memory_order_relaxed);
+  stream_waits_.fetch_add(calls.stream_waits, std::memory_order_relaxed);
 }
 
 PoolResource::Lock PoolResource::enter() noexcept {
@@ -223,30 +279,9 @@ void PoolResource::come_back(Visit& visit, Lock& lock) noexcept {
   reserved_bytes_ += visit.bytes;
 }
 
-// Whoever is given the block next may be on another stream: what this one does with it has to be over. What a capture
-// gives back is its graph's still; to whom the pool may give it is up to whoever announced the capture.
-Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  const Fate fate = may_capture(stream) || settle(stream) ? Fate::reuse : Fate::abandon;
-  const Lock lock = enter();
-  const Return answer = arena_.give(data, request, fate);
-  if (answer != Return::done) return answer;
-  count_given(request);
-  if (fate == Fate::abandon) count_leaked(request.bytes);
-  changed_.notify_all();
-  return Return::done;
-}
-
 uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
   Lock lock = enter();
   return shed(keep_bytes, device().main(), lock);
-}
-
-void PoolResource::describe(KinaResourceInfo& info) const noexcept {
-  Resource::describe(info);
-  const Lock lock = mutex_.own();
-  info.maximum_bytes = plan_.maximum_bytes;
-  info.reserved_bytes = reserved_bytes_;
-  info.metadata_bytes = sizeof(*this) - sizeof(arena_) + arena_.metadata_bytes();
 }
 
 Ref<Resource> make_pool(const Ref<Resource>& upstream, const PoolPlan& plan) {

@@ -7,6 +7,9 @@
 
 #include "impl/core/mutex.h"
 #include "impl/memory/arena.h"
+#include "impl/memory/cache.h"
+#include "impl/memory/lane.h"
+#include "impl/memory/slab.h"
 
 namespace kina {
 
@@ -15,6 +18,7 @@ struct PoolPlan {
   KinaGrowth growth;
   bool is_lazy;
   uint64_t initial_bytes;   // 0: no span of a fixed size comes first
+  bool is_opportunistic;    // what is seen to have run need not be waited for
   bool is_initial_default;  // nobody asked for them: where they are refused the pool starts without
   uint64_t maximum_bytes;   // 0: none
   uint64_t growth_bytes;    // of KINA_GROWTH_FIXED
@@ -23,6 +27,7 @@ struct PoolPlan {
 };
 PoolPlan plan_of(const KinaPoolParams& params, bool is_host);
 
+// Locks are taken in this order: that of all caches, one cache's, the pool's, one lane's, a stream's.
 class PoolResource final : public Resource {
  public:
   PoolResource(const Ref<Resource>& upstream, const PoolPlan& plan);
@@ -31,21 +36,87 @@ class PoolResource final : public Resource {
   KinaStatus start(Stream& stream) noexcept;
 
   bool supports_streams() const noexcept override { return true; }
+  bool follows_uses() const noexcept override { return true; }
   void describe(KinaResourceInfo& info) const noexcept override;
   uint64_t trim(uint64_t keep_bytes) noexcept override;
   void shed_above_threshold() noexcept;
 
+  // With the cache's lock, for the stream that it was used for last.
+  void* take_at_hand(PoolCache& cache, Request request) noexcept;
+  bool give_at_hand(PoolCache& cache, void* data, Request request) noexcept;
+  // With the lock of all caches: takes everything back from `cache`, which may belong to another pool afterwards.
+  void close(PoolCache& cache) noexcept;
+
  private:
   ~PoolResource() override;
+  bool has_own_account() const noexcept override { return true; }
+  Ending release_near_end() const noexcept override;
   Allocation do_take(const Request& request, Stream& stream) noexcept override;
   Return do_give(void* data, const Request& request, Stream& stream) noexcept override;
+  Return do_give_after(std::span<const Point> uses, void* data, const Request& request,
+                       Stream& stream) noexcept override;
 
+  // ---- caches: pool_caches.cpp ----
+  // The calling thread's cache, open and locked.
+  PoolCache& enter_cache() noexcept;
+  PoolCache& open_cache() noexcept;
+  PoolCache* find_cache(ThreadBlock* thread) noexcept;
+  void renew_caches() noexcept;
+  void flush_caches() noexcept;
+  // With the cache's lock: moves what it has at hand to the lanes; ends its part in this pool.
+  void drain(PoolCache& cache) noexcept;
+  void unlink(PoolCache& cache) noexcept;
+  void fold(PoolCache& cache) noexcept;
+  void raise_peak(int64_t live) noexcept;
+  void count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept;
+  void count_given(PoolCache& cache, const Request& request) noexcept;
+  // Makes the magazines for `stream` the current ones; false when host memory is out.
+  bool select(PoolCache& cache, Stream& stream) noexcept;
+  bool is_lost() const noexcept;
+  bool is_ordinary(const PoolCache& cache) const noexcept;
+  void* serve(StreamCache& here, const Request& request) noexcept;
+  Block* refill(StreamCache& here, uint32_t size_class) noexcept;
+  // `slab` is NULL where the arena knows.
+  Return end_block(void* data, const Request& request, Slab*& slab, Block*& block) noexcept;
+  Return put_back(StreamCache& here, void* data, const Request& request) noexcept;
+  Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
+                        Stream& stream) noexcept;
+  bool wait_for_all(std::span<const Point> uses, Stream& stream) noexcept;
+  bool make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept;
+  void keep_after(const Stamp& stamp, Lane& lane, Block& block, uint32_t size_class) noexcept;
+
+  // ---- slabs: pool_slabs.cpp ----
+  using Lock = std::unique_lock<std::mutex>;
+  bool is_cut_from_slab(const Request& request) const noexcept {
+    return request.alignment == alignment() && sizes_.serves(request.bytes);
+  }
+  Request slab_request(uint32_t size_class) const noexcept {
+    return {sizes_.blocks_of_slab(size_class) * sizes_.bytes_of(size_class), SizeClasses::kPage, BlockUse::internal};
+  }
+  // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
+  Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
+  // Brings all blocks at hand together, and makes free pieces of the slabs that nobody uses. Leaves the lock meanwhile.
+  void collect(Lock& lock) noexcept;
+  void count_free_blocks() noexcept;
+  void note_stamps() noexcept;
+  void drop_blocks_of_free_slabs() noexcept;
+  void end_free_slabs() noexcept;
+  Lane* lane_of(Stream& stream) noexcept;
+  // Free bytes that belong to any stream, for work on `here`: first what it may have at once, then what it has to
+  // wait for.
+  void* search(const Request& request, Lane& here, bool has_collected, bool& is_hit) noexcept;
+  template <class F>
+  void* search_lanes(const Request& request, Lane& here, F&& can_follow) noexcept;
+
+  // ---- growth: pool.cpp ----
+  Allocation take_slowly(const Request& request, Stream& stream) noexcept;
   // What a thread does about a request that no free piece holds.
   struct Step {
     enum class Kind : uint8_t { grow, wait, reclaim, refuse } kind;
     uint64_t bytes = 0;  // of the span to take
   };
   Step next_step(uint64_t needed, bool is_last_try) const noexcept;
+  bool may_gain_by_collecting(uint64_t needed) const noexcept;
   uint64_t preferred_bytes(uint64_t needed) const noexcept;
   uint64_t room() const noexcept;  // bytes that the maximum leaves
 
@@ -58,26 +129,46 @@ class PoolResource final : public Resource {
   };
   bool may_wait() const noexcept;
 
-  using Lock = std::unique_lock<std::mutex>;
   // These leave the lock while they call upstream.
   KinaStatus grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept;
   uint64_t shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept;
+  void give_upstream(const ArenaSpan& span, const Arena::Run& pieces, Stream& stream) noexcept;
   Lock enter() noexcept;
   void renew() noexcept;
   void add(Visit& visit) noexcept;
   void leave(Visit& visit) noexcept;
   // Takes the lock again after a call upstream.
   void come_back(Visit& visit, Lock& lock) noexcept;
+  void count(const OrderCalls& calls) noexcept;
 
   const PoolPlan plan_;
-  mutable Mutex mutex_;
+  const uint64_t serial_;  // never reused
+  const SizeClasses sizes_;
+  const bool is_ordered_;  // work may be under way when a call returns
+
+  // With the lock of all caches.
+  PoolCache* caches_ = nullptr;
+  PoolCache common_;  // of threads that could get none
+  bool keeps_itself_ = false;
+  uint64_t cache_forks_ = forks();
+
+  mutable Mutex mutex_{Mutex::Place::outer};
   std::condition_variable changed_;
   Arena arena_;
+  Lane home_{nullptr, Stamp::kNothing};  // of free blocks that follow nothing
+  AddressTable<Lane*> lanes_;            // by stream
+  Lane* first_lane_ = &home_;
+  Slab* slabs_ = nullptr;
+  uint64_t slab_bytes_ = 0;
+  uint64_t slab_metadata_bytes_ = 0;
+  uint64_t idle_slab_bytes_ = 0;  // free blocks in slabs in use, when they were last collected
+  std::array<uint8_t, SizeClasses::kCount> demand_{};
   uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out
   uint64_t initial_bytes_;       // of the span that comes first; 0 when it has come
   Visit* visits_ = nullptr;      // on the stacks of threads of this process
   uint64_t moving_bytes_ = 0;    // of the reserved ones: spans of visits
   uint64_t forks_ = forks();
+  std::atomic<uint64_t> event_records_{0}, stream_waits_{0};
 };
 
 // A pool that has its initial span, unless the plan is lazy; throws what the upstream refused with.

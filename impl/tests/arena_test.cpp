@@ -16,6 +16,15 @@ constexpr uint64_t kGranule = 256;
 void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 uint64_t number(const void* data) { return reinterpret_cast<uint64_t>(data); }
 
+bool remove_free_span(Arena& arena, uint64_t keep_bytes, ArenaSpan& removed) {
+  const auto* span = arena.find_free_span(keep_bytes);
+  if (span == nullptr) return false;
+  Arena::Run pieces;
+  removed = arena.detach(*span, pieces);
+  arena.end(pieces);
+  return true;
+}
+
 TEST(AddressTable, AnswersAsAMapDoes) {
   AddressTable<uint64_t> table;
   std::map<uint64_t, uint64_t> model;
@@ -85,14 +94,62 @@ TEST(Arena, GivesBackOnlySpansThatAreWhollyFree) {
   void* data = arena.take(request);
   ASSERT_EQ(number(data), uint64_t{1} << 24);
   ArenaSpan removed;
-  EXPECT_TRUE(arena.remove_free_span(0, removed));
-  EXPECT_TRUE(arena.remove_free_span(0, removed));
-  EXPECT_FALSE(arena.remove_free_span(0, removed));
+  EXPECT_TRUE(remove_free_span(arena, 0, removed));
+  EXPECT_TRUE(remove_free_span(arena, 0, removed));
+  EXPECT_FALSE(remove_free_span(arena, 0, removed));
   ASSERT_EQ(arena.give(data, request), Return::done);
-  EXPECT_FALSE(arena.remove_free_span(1, removed));
-  EXPECT_TRUE(arena.remove_free_span(0, removed));
+  EXPECT_FALSE(remove_free_span(arena, 1, removed));
+  EXPECT_TRUE(remove_free_span(arena, 0, removed));
   EXPECT_EQ(number(removed.base), uint64_t{1} << 24);
   EXPECT_EQ(arena.free_bytes(), 0U);
+}
+
+TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
+  Arena arena(kGranule);
+  ASSERT_TRUE(arena.add_shelf());
+  ASSERT_TRUE(arena.add_shelf());
+  ASSERT_TRUE(arena.add({at(1 << 20), 8 * kGranule, kGranule}));
+  const Request quarter{2 * kGranule, kGranule, BlockUse::raw};
+  void* blocks[] = {arena.take(quarter), arena.take(quarter), arena.take(quarter), arena.take(quarter)};
+  const uint32_t shelves[] = {2, 3, 3, 2};
+  for (size_t i = 0; i < 4; ++i)
+    ASSERT_EQ(arena.give(blocks[i], quarter, {shelves[i], i + 1, nullptr, nullptr}), Return::done);
+
+  const Request half{4 * kGranule, kGranule, BlockUse::raw};
+  const Request whole{8 * kGranule, kGranule, BlockUse::raw};
+  EXPECT_EQ(arena.find_stamp(quarter, Stamp::kNothing), nullptr);
+  EXPECT_EQ(arena.find_stamp(half, 2), nullptr);
+  ASSERT_NE(arena.find_stamp(half, 3), nullptr);
+  EXPECT_EQ(arena.find_stamp(half, 3)->position, 3U) << "the later of both moments";
+  EXPECT_FALSE(arena.find_run({9 * kGranule, kGranule, BlockUse::raw}));
+  const Arena::Run run = arena.find_run(whole);
+  ASSERT_TRUE(run);
+  arena.join(run, {2, 9, nullptr, nullptr});
+  EXPECT_EQ(arena.find_stamp(whole, 2)->position, 9U);
+  EXPECT_EQ(arena.take(whole, 2), at(1 << 20));
+}
+
+TEST(Arena, GivesSpansBackWhoseFreePiecesFollowDifferentStreams) {
+  Arena arena(kGranule);
+  ASSERT_TRUE(arena.add_shelf());
+  ASSERT_TRUE(arena.add({at(1 << 20), 4 * kGranule, kGranule}));
+  const Request half{2 * kGranule, kGranule, BlockUse::raw};
+  void* block = arena.take(half);
+  ArenaSpan removed;
+  EXPECT_FALSE(remove_free_span(arena, 0, removed));
+  ASSERT_EQ(arena.give(block, half, {2, 5, nullptr, nullptr}), Return::done);
+  EXPECT_TRUE(remove_free_span(arena, 0, removed));
+  EXPECT_EQ(arena.free_bytes(), 0U);
+}
+
+TEST(Arena, NeverServesAnAbandonedBlockAgain) {
+  Arena arena(kGranule);
+  ASSERT_TRUE(arena.add({at(1 << 20), 2 * kGranule, kGranule}));
+  const Request whole{2 * kGranule, kGranule, BlockUse::raw};
+  void* block = arena.take(whole);
+  EXPECT_EQ(arena.abandon(block, whole), Return::done);
+  EXPECT_EQ(arena.take(whole), nullptr);
+  EXPECT_EQ(arena.give(block, whole), Return::unknown);
 }
 
 // Random takes and gives of all sizes and alignments: what is live never overlaps, and free bytes are what is left.
@@ -136,13 +193,13 @@ TEST(Arena, KeepsItsAccountsOverRandomSequences) {
         live.erase(chosen);
       } else {
         ArenaSpan removed;
-        while (arena.remove_free_span(capacity / 2, removed)) capacity -= removed.bytes / granule * granule;
+        while (remove_free_span(arena, capacity / 2, removed)) capacity -= removed.bytes / granule * granule;
       }
       ASSERT_EQ(arena.free_bytes(), capacity - used);
     }
     for (const auto& [address, request] : live) ASSERT_EQ(arena.give(at(address), request), Return::done);
     ArenaSpan removed;
-    while (arena.remove_free_span(0, removed)) capacity -= removed.bytes / granule * granule;
+    while (remove_free_span(arena, 0, removed)) capacity -= removed.bytes / granule * granule;
     EXPECT_EQ(capacity, 0U) << "a span whose blocks are all back is not one piece";
   }
 }

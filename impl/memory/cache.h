@@ -1,0 +1,149 @@
+// What one thread keeps of one pool: blocks at hand for each stream that it uses, and what it has counted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "impl/core/thread.h"
+#include "impl/memory/lane.h"
+#include "impl/memory/slab.h"
+
+namespace kina {
+
+class PoolResource;
+
+// A lock that its owner takes with one exchange; others come for a trim, an exhausted pool or its end. No fork waits
+// for it: a child leaves alone what another thread held.
+class BriefLock {
+ public:
+  void lock() noexcept {
+    if (is_held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+  bool try_lock() noexcept { return !is_held_.exchange(true, std::memory_order_acquire); }
+  void unlock() noexcept { is_held_.store(false, std::memory_order_release); }
+
+ private:
+  void wait() noexcept;
+  std::atomic<bool> is_held_{false};
+};
+
+// Two stacks of blocks of one size: where the first is empty or full, the other one takes its place, and only where
+// that is so as well a batch moves from or to the lane.
+struct Magazine {
+  Block* loaded = nullptr;
+  Block* spare = nullptr;
+  uint16_t count = 0;
+  uint16_t spare_count = 0;
+  uint16_t limit = 0;
+
+  Block* pop() noexcept {
+    if (loaded == nullptr) {
+      if (spare == nullptr) return nullptr;
+      std::swap(loaded, spare);
+      std::swap(count, spare_count);
+    }
+    --count;
+    return std::exchange(loaded, loaded->next);
+  }
+  // False where both are full.
+  bool push(Block& block) noexcept {
+    if (count == limit) {
+      if (spare != nullptr) return false;
+      std::swap(loaded, spare);
+      std::swap(count, spare_count);
+    }
+    block.next = std::exchange(loaded, &block);
+    ++count;
+    return true;
+  }
+};
+
+// The magazines of one thread for one lane.
+struct StreamCache {
+  StreamCache(Lane& of, const SizeClasses& sizes) noexcept : lane(of) {
+    for (uint32_t i = 0; i < SizeClasses::kCount; ++i) magazines[i].limit = static_cast<uint16_t>(sizes.batch_of(i));
+  }
+
+  Lane& lane;
+  StreamCache* next = nullptr;
+  std::array<Magazine, SizeClasses::kCount> magazines;
+};
+
+// Counted by one thread, read by all.
+class CacheCounters {
+ public:
+  void taken(uint64_t bytes, bool is_hit) noexcept {
+    add(allocations, 1);
+    if (is_hit) add(cache_hits, 1);
+    const auto live = static_cast<int64_t>(add(live_bytes, bytes));
+    if (live > high_bytes.load(std::memory_order_relaxed)) high_bytes.store(live, std::memory_order_relaxed);
+  }
+  void given(uint64_t bytes) noexcept {
+    add(deallocations, 1);
+    add(live_bytes, uint64_t{0} - bytes);
+  }
+  // So much is kept here before it is added to what all see: the bound of KINA-RESOURCE-30.
+  bool is_full() const noexcept {
+    constexpr int64_t kBound = 1 << 20;
+    const auto live = static_cast<int64_t>(live_bytes.load(std::memory_order_relaxed));
+    return live > kBound || live < -kBound;
+  }
+
+  std::atomic<uint64_t> live_bytes{0};  // changes since the last fold; below zero where others allocated
+  std::atomic<int64_t> high_bytes{0};
+  std::atomic<uint64_t> allocations{0}, deallocations{0}, cache_hits{0};
+
+ private:
+  static uint64_t add(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
+    const uint64_t sum = counter.load(std::memory_order_relaxed) + value;
+    counter.store(sum, std::memory_order_relaxed);
+    return sum;
+  }
+};
+
+// Belongs to its thread, which may look at it when the pool is gone. Everything but the names is guarded by `lock`; it
+// opens and closes under the lock of all caches as well.
+class PoolCache {
+ public:
+  PoolCache() = default;
+  PoolCache(const PoolCache&) = delete;
+  PoolCache& operator=(const PoolCache&) = delete;
+  ~PoolCache();
+
+  BriefLock lock;
+  bool is_open = false;  // closed: `pool` may be gone
+  PoolResource* pool = nullptr;
+  StreamCache* current = nullptr;  // of the stream that it was used for last
+  CacheCounters counters;
+
+  // What callers called the pool and the stream of `current` when they were last looked up; of its thread alone.
+  struct Names {
+    uint64_t resource = 0, stream = 0;
+    const std::atomic<uint64_t>* resource_place = nullptr;
+    const std::atomic<uint64_t>* stream_place = nullptr;  // NULL: no stream was named
+  } names;
+
+  StreamCache* streams = nullptr;
+  const void* owner = nullptr;  // the thread; NULL: shared
+  PoolCache* next_of_thread = nullptr;
+  PoolCache* previous = nullptr;  // in the pool's list
+  PoolCache* next = nullptr;
+};
+
+// All caches of one thread.
+class PoolCaches final : public ThreadPart {
+ public:
+  ~PoolCaches() override;
+  PoolCache* first = nullptr;
+};
+
+// The fast way of the two raw block functions: for a thread that used this pool and stream last, and nothing unusual.
+// NULL or false: the ordinary way decides, with nothing changed.
+void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
+bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
+// The ordinary way has served the calling thread under these names.
+void learn_names(const Resource& pool, uint64_t resource, uint64_t stream) noexcept;
+
+}  // namespace kina

@@ -1,0 +1,232 @@
+// How a pool cuts slabs, finds free bytes of any stream, and makes free pieces of slabs that nobody uses.
+#include <new>
+
+#include "impl/core/capture.h"
+#include "impl/core/device.h"
+#include "impl/memory/pool.h"
+
+namespace kina {
+namespace {
+
+// Until a size was asked for so often its blocks come one by one from the arena, so that small pools are packed
+// exactly.
+constexpr uint8_t kDemand = 8;
+
+// Adds a moment to what the next user of the slab runs after; false where that cannot be had.
+bool add_point(Slab& slab, const Point& point) noexcept {
+  Stamp& stamp = slab.stamp;
+  if (!stamp.points) {
+    stamp.points = Ref<Points>::adopt(new (std::nothrow) Points);
+    if (!stamp.points) return false;
+    stamp.shelf = Stamp::kPoints;
+    OrderCalls none;  // the first ones need no order
+    if (stamp.stream != nullptr) stamp.points->add({Ref<Stream>::share(stamp.stream), stamp.position}, none);
+    stamp.stream = nullptr;
+  }
+  OrderCalls calls;
+  return stamp.points->add(point, calls);
+}
+
+bool add_lane(Slab& slab, const Lane& lane, uint64_t position) noexcept {
+  Stamp& stamp = slab.stamp;
+  if (lane.stream() == nullptr) return true;
+  if (stamp.points || (stamp.stream != nullptr && stamp.stream != lane.stream()))
+    return add_point(slab, {Ref<Stream>::share(lane.stream()), position});
+  stamp.shelf = lane.shelf();
+  stamp.stream = lane.stream();
+  stamp.position = std::max(stamp.position, position);
+  return true;
+}
+
+bool is_free(const Slab& slab) noexcept { return slab.free_count == slab.count() && !slab.is_stuck; }
+
+// Calls f(block, position) for every block of the lane's batches.
+template <class F>
+void for_each_block(const Lane& lane, F&& f) {
+  for (Block* first : lane.batches)
+    for (; first != nullptr; first = first->next_batch)
+      for (Block* block = first; block != nullptr; block = block->next) f(*block, first->batch_position());
+}
+
+}  // namespace
+
+Lane* PoolResource::lane_of(Stream& stream) noexcept {
+  if (!is_ordered_) return &home_;
+  const auto key = reinterpret_cast<uint64_t>(&stream);
+  if (Lane** known = lanes_.find(key)) return *known;
+  if (!lanes_.reserve_one() || !arena_.add_shelf()) return nullptr;
+  Lane* made = new (std::nothrow) Lane(&stream, arena_.shelves() - 1);
+  if (made == nullptr) return nullptr;
+  made->next = std::exchange(first_lane_, made);
+  lanes_.insert(key, made);
+  return made;
+}
+
+Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
+  if (demand_[size_class] < kDemand) {
+    ++demand_[size_class];
+    return nullptr;
+  }
+  const Request request = slab_request(size_class);
+  void* base = arena_.take(request, lane.shelf());
+  if (base == nullptr && lane.shelf() != Stamp::kNothing) base = arena_.take(request);
+  if (base == nullptr) return nullptr;
+  Slab* slab = Slab::make(serial_, base, size_class, sizes_);
+  if (slab == nullptr) {
+    arena_.give(base, request, lane.stamp());
+    return nullptr;
+  }
+  slab->next = std::exchange(slabs_, slab);
+  slab->free_count = 0;
+  slab_bytes_ += slab->bytes();
+  slab_metadata_bytes_ += slab->metadata_bytes();
+  return slab->blocks();
+}
+
+template <class F>
+void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_follow) noexcept {
+  if (is_cut_from_slab(request)) {
+    const uint32_t size_class = sizes_.class_of(request.bytes);
+    for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+      Block* block = lane == &here ? nullptr : lane->take_one(size_class, can_follow);
+      if (block == nullptr) block = lane->take_used(size_class, can_follow);
+      if (block == nullptr) continue;
+      block->take(request);
+      return block->data;
+    }
+  }
+  for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf) {
+    const Stamp* stamp = shelf == here.shelf() ? nullptr : arena_.find_stamp(request, shelf);
+    if (stamp != nullptr && stamp->all(can_follow)) return arena_.take(request, shelf);
+  }
+  return nullptr;
+}
+
+void* PoolResource::search(const Request& request, Lane& here, bool has_collected, bool& is_hit) noexcept {
+  if (is_cut_from_slab(request)) {
+    const uint32_t size_class = sizes_.class_of(request.bytes);
+    const auto at_once = [](const Point&) { return true; };
+    Block* block = here.take_one(size_class, at_once);
+    if (block == nullptr && &here != &home_) block = home_.take_one(size_class, at_once);
+    if (block != nullptr) {
+      block->take(request);
+      return block->data;
+    }
+  }
+  if (void* data = arena_.take(request, here.shelf())) return data;
+  if (!is_ordered_) return nullptr;
+  if (void* data = arena_.take(request)) return data;
+  Stream& stream = *here.stream();
+  if (may_capture(stream)) return nullptr;  // a graph runs at times that no order is known of
+  OrderCalls calls;
+  const auto is_known = [&](const Point& point) {
+    return is_ordered(stream, point) || (plan_.is_opportunistic && is_seen_over(point, calls));
+  };
+  const auto follow = [&](const Point& point) { return try_order_after(stream, point, calls); };
+  void* data = search_lanes(request, here, is_known);
+  if (data == nullptr) {
+    data = search_lanes(request, here, follow);
+    is_hit = is_hit && data == nullptr;
+  }
+  if (const Arena::Run run = data == nullptr && has_collected ? arena_.find_run(request) : Arena::Run()) {
+    if (Arena::all(run, follow)) {
+      count_work(stream);  // who runs after it runs after what it waits for
+      arena_.join(run, here.stamp());
+      data = arena_.take(request, here.shelf());
+    }
+  }
+  count(calls);
+  return data;
+}
+
+void PoolResource::collect(Lock& lock) noexcept {
+  lock.unlock();
+  flush_caches();
+  lock = enter();
+  idle_slab_bytes_ = 0;
+  if (slabs_ == nullptr) return;
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) lane->mutex.lock();
+  count_free_blocks();
+  note_stamps();
+  drop_blocks_of_free_slabs();
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) lane->mutex.unlock();
+  end_free_slabs();
+}
+
+void PoolResource::count_free_blocks() noexcept {
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+    for_each_block(*lane, [](const Block& block, uint64_t) { ++Slab::find(block.data)->free_count; });
+    for (const UsedBlock* used = lane->used; used != nullptr; used = used->next)
+      ++Slab::find(used->block->data)->free_count;
+  }
+}
+
+void PoolResource::note_stamps() noexcept {
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+    for_each_block(*lane, [&](const Block& block, uint64_t position) {
+      Slab& slab = *Slab::find(block.data);
+      if (is_free(slab) && !add_lane(slab, *lane, position)) slab.is_stuck = true;
+    });
+    for (const UsedBlock* used = lane->used; used != nullptr; used = used->next) {
+      Slab& slab = *Slab::find(used->block->data);
+      for (const Point& point : used->points->list())
+        if (is_free(slab) && !add_point(slab, point)) slab.is_stuck = true;
+    }
+  }
+}
+
+void PoolResource::drop_blocks_of_free_slabs() noexcept {
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+    for (Block*& batches : lane->batches) {
+      for (Block* first = std::exchange(batches, nullptr); first != nullptr;) {
+        Block* following = first->next_batch;
+        const uint64_t position = first->batch_position();
+        Block* kept = nullptr;
+        uint32_t count = 0;
+        for (Block* block = first; block != nullptr;) {
+          Block* next = block->next;
+          if (!is_free(*Slab::find(block->data))) {
+            block->next = std::exchange(kept, block);
+            ++count;
+          }
+          block = next;
+        }
+        if (kept != nullptr) {
+          kept->start_batch(count, position);
+          kept->next_batch = std::exchange(batches, kept);
+        }
+        first = following;
+      }
+    }
+    for (UsedBlock** at = &lane->used; *at != nullptr;) {
+      if (is_free(*Slab::find((*at)->block->data))) {
+        const std::unique_ptr<UsedBlock> dropped(std::exchange(*at, (*at)->next));
+      } else {
+        at = &(*at)->next;
+      }
+    }
+  }
+}
+
+void PoolResource::end_free_slabs() noexcept {
+  for (Slab** at = &slabs_; *at != nullptr;) {
+    Slab& slab = **at;
+    if (!is_free(slab)) {
+      idle_slab_bytes_ += slab.free_count * sizes_.bytes_of(slab.size_class());
+      slab.free_count = 0;
+      slab.is_stuck = false;
+      slab.stamp = {};
+      at = &slab.next;
+      continue;
+    }
+    *at = slab.next;
+    slab_bytes_ -= slab.bytes();
+    slab_metadata_bytes_ -= slab.metadata_bytes();
+    demand_[slab.size_class()] = 0;
+    slab.free_count = 0;
+    arena_.give(slab.base(), slab_request(slab.size_class()), std::move(slab.stamp));
+    slab.end();
+  }
+}
+
+}  // namespace kina

@@ -1,0 +1,111 @@
+// Records of slabs and the table of pages.
+#include "impl/memory/slab.h"
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "impl/core/lasting.h"
+#include "impl/core/mutex.h"
+
+namespace kina {
+namespace {
+
+constexpr uint32_t kRooms = 9;  // of 1, 2, 4 … 256 blocks
+
+struct Unused {
+  Mutex mutex{Mutex::Place::inner};
+  std::array<Slab*, kRooms> slabs{};
+};
+Unused& unused() noexcept {
+  static Lasting<Unused> all;
+  return *all;
+}
+
+uint32_t room_index(uint32_t count) noexcept { return static_cast<uint32_t>(std::bit_width(count - 1)); }
+
+}  // namespace
+
+std::array<std::atomic<Slab::Leaf*>, 65536> Slab::leaves_;
+
+Return Block::give(const Request& request) noexcept {
+  const uint64_t wanted = live_word(request);
+  uint64_t seen = wanted;
+  if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
+    return Return::done;
+  constexpr uint64_t kMarks = kLive | kLive >> 1;
+  return (seen & kMarks) == (wanted & kMarks) ? Return::different : Return::unknown;
+}
+
+Slab* Slab::obtain(uint32_t room) noexcept {
+  {
+    Unused& all = unused();
+    const std::lock_guard lock(all.mutex);
+    Slab*& first = all.slabs[room_index(room)];
+    if (first != nullptr) return std::exchange(first, first->next);
+  }
+  std::unique_ptr<Block[]> blocks(new (std::nothrow) Block[room]);
+  if (!blocks) return nullptr;
+  Slab* made = new (std::nothrow) Slab(blocks.get(), room);
+  if (made != nullptr) blocks.release();
+  return made;
+}
+
+bool Slab::reserve_pages(uint64_t base, uint64_t bytes) noexcept {
+  if ((base + bytes - 1) >> 48 != 0) return false;
+  for (uint64_t high = base >> 32; high <= (base + bytes - 1) >> 32; ++high) {
+    if (leaves_[high].load(std::memory_order_acquire) != nullptr) continue;
+    auto* made = static_cast<Leaf*>(std::calloc(1, sizeof(Leaf)));  // zero pages that cost nothing until they are used
+    if (made == nullptr) return false;
+    Leaf* expected = nullptr;
+    if (!leaves_[high].compare_exchange_strong(expected, made, std::memory_order_acq_rel)) std::free(made);
+  }
+  return true;
+}
+
+void Slab::set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept {
+  for (uint64_t page = base >> 16; page <= (base + bytes - 1) >> 16; ++page)
+    leaves_[page >> 16].load(std::memory_order_acquire)->slabs[page & 0xFFFF].store(slab, std::memory_order_release);
+}
+
+Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, const SizeClasses& sizes) noexcept {
+  const uint32_t count = sizes.blocks_of_slab(size_class);
+  const uint64_t block_bytes = sizes.bytes_of(size_class);
+  const auto address = reinterpret_cast<uint64_t>(base);
+  if (!reserve_pages(address, count * block_bytes)) return nullptr;
+  for (uint64_t page = address; page < address + count * block_bytes; page += SizeClasses::kPage)
+    if (find(reinterpret_cast<void*>(page)) != nullptr) return nullptr;  // inside a block of another pool's slab
+  Slab* made = obtain(std::bit_ceil(count));
+  if (made == nullptr) return nullptr;
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  made->base_.store(address, kRelaxed);
+  made->block_bytes_.store(block_bytes, kRelaxed);
+  made->reciprocal_.store(((uint64_t{1} << 24) + block_bytes / 256 - 1) / (block_bytes / 256), kRelaxed);
+  made->count_.store(count, kRelaxed);
+  made->size_class_.store(size_class, kRelaxed);
+  made->pool_.store(pool, kRelaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    Block& block = made->blocks_[i];
+    block.next = i + 1 < count ? &made->blocks_[i + 1] : nullptr;
+    block.next_batch = nullptr;
+    block.word.store(0, kRelaxed);
+    block.data = static_cast<std::byte*>(base) + i * block_bytes;
+  }
+  set_pages(address, made->bytes(), made);
+  return made;
+}
+
+void Slab::end() noexcept {
+  const auto address = base_.load(std::memory_order_relaxed);
+  set_pages(address, bytes(), nullptr);
+  pool_.store(0, std::memory_order_relaxed);
+  count_.store(0, std::memory_order_relaxed);
+  stamp = {};
+  Unused& all = unused();
+  const std::lock_guard lock(all.mutex);
+  Slab*& first = all.slabs[room_index(room_)];
+  next = std::exchange(first, this);
+}
+
+}  // namespace kina

@@ -1,0 +1,145 @@
+// Slabs: runs of blocks of one size, whose records lie outside the memory and are found by a block's address.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+#include "impl/core/resource.h"
+#include "impl/memory/arena.h"
+
+namespace kina {
+
+// Eight sizes for each doubling, in granules; nothing above `kLargest` bytes is cut from a slab.
+class SizeClasses {
+ public:
+  static constexpr uint32_t kCount = 48;
+  static constexpr uint64_t kLargest = 65536;
+  static constexpr uint64_t kPage = 65536;  // a slab starts at a multiple, and has its pages for itself
+
+  explicit SizeClasses(uint64_t granule) noexcept : shift_(std::countr_zero(granule)) {}
+
+  uint64_t granule() const noexcept { return uint64_t{1} << shift_; }
+  // Of a request that is as aligned as a granule.
+  bool serves(uint64_t bytes) const noexcept { return bytes - 1 < kLargest && granule() <= kPage; }
+  uint32_t class_of(uint64_t bytes) const noexcept {
+    const uint64_t last = (bytes - 1) >> shift_;
+    if (last < 8) return static_cast<uint32_t>(last);
+    const auto log = static_cast<uint32_t>(63 - std::countl_zero(last));
+    return (log - 2) * 8 + (static_cast<uint32_t>(last >> (log - 3)) & 7);
+  }
+  uint64_t bytes_of(uint32_t size_class) const noexcept {
+    if (size_class < 8) return (uint64_t{size_class} + 1) << shift_;
+    return uint64_t{9 + size_class % 8} << (size_class / 8 - 1) << shift_;
+  }
+  // Blocks of a slab: of 64 KiB up to a MiB, so that it holds a few dozen.
+  uint32_t blocks_of_slab(uint32_t size_class) const noexcept {
+    const uint64_t bytes = bytes_of(size_class);
+    return static_cast<uint32_t>(std::clamp(64 * bytes, kPage, 16 * kPage) / bytes);
+  }
+  // Blocks that move at once between a cache and its lane.
+  uint32_t batch_of(uint32_t size_class) const noexcept {
+    return static_cast<uint32_t>(std::clamp(2 * kPage / bytes_of(size_class), uint64_t{2}, uint64_t{32}));
+  }
+
+ private:
+  int shift_;
+};
+
+// The record of one block. While it is free it is in one list of its pool; `word` then says nothing, or of the first
+// one of a batch how many there are and how far the stream was that gave them up.
+struct Block {
+  Block* next = nullptr;
+  Block* next_batch = nullptr;
+  std::atomic<uint64_t> word{0};
+  void* data = nullptr;
+
+  static constexpr uint64_t kLive = uint64_t{1} << 63;
+  static constexpr int kCountShift = 56;
+  static uint64_t live_word(const Request& request) noexcept {
+    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | request.bytes;
+  }
+  void take(const Request& request) noexcept { word.store(live_word(request), std::memory_order_release); }
+  bool is_live(BlockUse use) const noexcept {
+    return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}) >> 62);
+  }
+  // Of several callers exactly one ends a live block.
+  Return give(const Request& request) noexcept;
+
+  void start_batch(uint32_t count, uint64_t position) noexcept {
+    word.store(uint64_t{count} << kCountShift | position, std::memory_order_relaxed);
+  }
+  uint32_t batch_count() const noexcept {
+    return static_cast<uint32_t>(word.load(std::memory_order_relaxed) >> kCountShift);
+  }
+  uint64_t batch_position() const noexcept {
+    return word.load(std::memory_order_relaxed) & ((uint64_t{1} << kCountShift) - 1);
+  }
+};
+
+// One run of blocks. Records are never returned to the heap, only used again for slabs of as many blocks: whoever looks
+// up a stray address finds a record, even while the slab that it was ends.
+class Slab {
+ public:
+  // The slab of `blocks` blocks at `base`, entered for its addresses; NULL when host memory is out.
+  static Slab* make(uint64_t pool, void* base, uint32_t size_class, const SizeClasses& sizes) noexcept;
+  void end() noexcept;
+
+  // The slab whose pages hold `data`, of whatever pool; NULL when there is none.
+  static Slab* find(const void* data) noexcept {
+    const auto address = reinterpret_cast<uint64_t>(data);
+    if (address >> 48 != 0) return nullptr;
+    const Leaf* leaf = leaves_[address >> 32].load(std::memory_order_acquire);
+    return leaf == nullptr ? nullptr : leaf->slabs[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
+  }
+
+  uint64_t pool() const noexcept { return pool_.load(std::memory_order_relaxed); }
+  uint32_t size_class() const noexcept { return size_class_.load(std::memory_order_relaxed); }
+  uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  uint64_t bytes() const noexcept { return count() * block_bytes_.load(std::memory_order_relaxed); }
+  bool contains(const void* data) const noexcept { return offset_of(data) < bytes(); }
+  // The record of the block that starts at `data`, which lies in the slab; NULL when none starts there.
+  Block* block_at(const void* data) noexcept {
+    const uint64_t offset = offset_of(data);
+    const uint64_t index = (offset >> 8) * reciprocal_.load(std::memory_order_relaxed) >> 24;
+    if (index >= room_ || index * block_bytes_.load(std::memory_order_relaxed) != offset) return nullptr;
+    return &blocks_[index];
+  }
+  // All blocks as one list.
+  Block* blocks() noexcept { return blocks_; }
+  void* base() const noexcept { return reinterpret_cast<void*>(base_.load(std::memory_order_relaxed)); }
+  uint64_t metadata_bytes() const noexcept { return sizeof(Slab) + room_ * sizeof(Block); }
+
+  // Of the pool that has it, guarded by its lock.
+  Slab* next = nullptr;
+  uint32_t free_count = 0;  // while the pool collects: blocks in its lists, and what follows them
+  bool is_stuck = false;
+  Stamp stamp;
+
+ private:
+  struct Leaf {
+    std::atomic<Slab*> slabs[65536];
+  };
+  Slab(Block* blocks, uint32_t room) noexcept : room_(room), blocks_(blocks) {}
+  static Slab* obtain(uint32_t room) noexcept;
+  static bool reserve_pages(uint64_t base, uint64_t bytes) noexcept;
+  static void set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept;
+  uint64_t offset_of(const void* data) const noexcept {
+    return reinterpret_cast<uint64_t>(data) - base_.load(std::memory_order_relaxed);
+  }
+
+  static std::array<std::atomic<Leaf*>, 65536> leaves_;
+
+  const uint32_t room_;
+  Block* const blocks_;
+  std::atomic<uint64_t> pool_{0};
+  std::atomic<uint64_t> base_{0};
+  std::atomic<uint64_t> block_bytes_{1};
+  std::atomic<uint64_t> reciprocal_{0};  // of the bytes of a block in units of 256, times 2^24
+  std::atomic<uint32_t> count_{0};
+  std::atomic<uint32_t> size_class_{0};
+};
+
+}  // namespace kina

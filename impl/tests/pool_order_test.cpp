@@ -1,0 +1,271 @@
+// The pool on simulated asynchronous devices: what a reuse costs in events and waits, and that no free waits. The
+// devices report reads of bytes that were reused too early.
+#include <gtest/gtest.h>
+#include <kina_runtime.h>
+
+#include <array>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr int32_t kSimulated = kDLExtDev;
+
+void succeed(KinaStatus status) {
+  if (status != KINA_SUCCESS) FAIL() << runtime_last_error_message();
+}
+
+KinaPoolParams params_of(KinaGrowth growth, uint64_t growth_bytes = 0, uint32_t flags = 0) {
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  params.growth = growth;
+  params.growth_bytes = growth_bytes;
+  params.flags = flags;
+  return params;
+}
+
+class SimPool : public testing::Test {
+ protected:
+  void SetUp() override { make(KINA_POOL_PARAMS_INIT); }
+  void make(KinaPoolParams params, uint64_t bytes = kMebibyte) {
+    if (params.initial_bytes == 0) params.initial_bytes = bytes;
+    if (pool_ != nullptr) succeed(runtime_resource_release(pool_));
+    succeed(runtime_resource_set_default(nullptr, kSimulated, 0, nullptr));
+    KinaResource base = nullptr;
+    succeed(runtime_resource_current(&base, kSimulated, 0));
+    succeed(runtime_resource_pool(&pool_, base, &params));
+  }
+  void TearDown() override {
+    for (KinaStream stream : checked_out_) succeed(runtime_stream_checkin(stream));
+    succeed(runtime_resource_release(pool_));
+  }
+  KinaStream stream() {
+    KinaStream made = nullptr;
+    succeed(runtime_stream_checkout(&made, kSimulated, 0));
+    checked_out_.push_back(made);
+    return made;
+  }
+  KinaResourceInfo info() const {
+    KinaResourceInfo told{};
+    told.struct_size = sizeof(told);
+    succeed(runtime_resource_info(&told, pool_));
+    return told;
+  }
+  void* take(uint64_t bytes, KinaStream stream) const {
+    void* data = nullptr;
+    succeed(runtime_memory_allocate(&data, pool_, bytes, 0, stream));
+    return data;
+  }
+  void give(void* data, uint64_t bytes, KinaStream stream) const {
+    succeed(runtime_memory_deallocate(pool_, data, bytes, 0, stream));
+  }
+  // A tensor of `bytes` bytes that `stream` has work on.
+  KinaTensor filled(uint64_t bytes, KinaStream stream) const {
+    KinaScope scope = nullptr;
+    succeed(runtime_resource_push(&scope, pool_));
+    const auto count = static_cast<int64_t>(bytes);
+    KinaTensor made = KINA_TENSOR_INIT;
+    succeed(runtime_alloc(&made, &count, 1, KINA_DTYPE_U8, kSimulated, 0, stream));
+    succeed(runtime_scope_pop(scope));
+    fill(made, stream);
+    return made;
+  }
+  static void fill(KinaTensor& tensor, KinaStream stream) {
+    KinaScope scope = nullptr;
+    succeed(runtime_stream_push(&scope, stream));
+    const uint8_t value = 7;
+    succeed(runtime_fill(&tensor, &value, 1));
+    succeed(runtime_scope_pop(scope));
+  }
+  static void free(KinaTensor& tensor) { succeed(runtime_free(&tensor)); }
+
+  struct Cost {
+    uint64_t event_records, stream_waits;
+    bool operator==(const Cost&) const = default;
+  };
+  Cost cost() const { return {info().event_records, info().stream_waits}; }
+
+  KinaResource pool_ = nullptr;
+  std::vector<KinaStream> checked_out_;
+};
+
+constexpr uint64_t kSizes[] = {1000, 300'000, kMebibyte};
+
+TEST_F(SimPool, ReusesOnOneStreamWithoutACallOfTheDevice) {
+  make(KINA_POOL_PARAMS_INIT, 4 * kMebibyte);
+  KinaStream only = stream();
+  for (uint64_t bytes : kSizes)
+    for (int i = 0; i < 40; ++i) {
+      KinaTensor tensor = filled(bytes, only);
+      free(tensor);
+    }
+  EXPECT_EQ(cost(), (Cost{0, 0}));
+  EXPECT_EQ(info().cache_hits, info().allocations);
+}
+
+TEST_F(SimPool, ReusesOnAnotherStreamAfterOneEventAndOneWait) {
+  for (uint64_t bytes : {300'032ULL, 1'048'576ULL}) {
+    make(params_of(KINA_GROWTH_NONE), bytes);
+    KinaStream first = stream();
+    KinaStream second = stream();
+    KinaTensor tensor = filled(bytes, first);
+    free(tensor);
+    EXPECT_EQ(cost(), (Cost{0, 0})) << "nobody waits at a free";
+    tensor = filled(bytes, second);
+    EXPECT_EQ(cost(), (Cost{1, 1}));
+    EXPECT_EQ(info().cache_hits, 1U);
+    free(tensor);
+  }
+}
+
+TEST_F(SimPool, ReusesOnAnotherStreamForNothingWhereTheOrderIsKnown) {
+  make(params_of(KINA_GROWTH_NONE));
+  KinaStream first = stream();
+  KinaStream second = stream();
+  KinaTensor tensor = filled(kMebibyte, first);
+  free(tensor);
+  succeed(runtime_stream_wait(second, first));
+  tensor = filled(kMebibyte, second);
+  free(tensor);
+  EXPECT_EQ(cost(), (Cost{0, 0}));
+  EXPECT_EQ(info().cache_hits, 2U);
+}
+
+TEST_F(SimPool, ReusesOnAnotherStreamForNothingAfterTheHostWaited) {
+  make(params_of(KINA_GROWTH_NONE));
+  KinaStream first = stream();
+  KinaStream second = stream();
+  KinaTensor tensor = filled(kMebibyte, first);
+  free(tensor);
+  succeed(runtime_stream_synchronize(first));
+  tensor = filled(kMebibyte, second);
+  free(tensor);
+  EXPECT_EQ(cost(), (Cost{0, 0}));
+}
+
+// P03: streams that take turns are not made to follow each other while there is other memory.
+TEST_F(SimPool, DoesNotMakeStreamsFollowEachOtherWhileThereIsOtherMemory) {
+  make(params_of(KINA_GROWTH_NONE), 16 * kMebibyte);
+  const std::array<KinaStream, 4> streams{stream(), stream(), stream(), stream()};
+  for (int round = 0; round < 10; ++round)
+    for (KinaStream each : streams)
+      for (uint64_t bytes : {5000ULL, 1'000'000ULL}) {
+        KinaTensor tensor = filled(bytes, each);
+        free(tensor);
+      }
+  EXPECT_EQ(cost(), (Cost{0, 0}));
+}
+
+// P02, and each small block of a slab goes from one stream to another.
+TEST_F(SimPool, KeepsBlocksOfEndedStreamsInUse) {
+  make(params_of(KINA_GROWTH_NONE));
+  for (int round = 0; round < 12; ++round) {
+    KinaStream brief = nullptr;
+    succeed(runtime_stream_checkout(&brief, kSimulated, 0));
+    std::vector<KinaTensor> tensors;
+    for (int i = 0; i < 20; ++i) tensors.push_back(filled(40'000, brief));
+    for (KinaTensor& tensor : tensors) free(tensor);
+    succeed(runtime_stream_checkin(brief));
+  }
+  KinaStream other = stream();
+  KinaTensor tensor = filled(kMebibyte, other);
+  free(tensor);
+  EXPECT_EQ(info().failures, 0U);
+}
+
+// P08: the second stream's use is declared; only who needs the bytes waits for it.
+TEST_F(SimPool, FollowsUsesOnOtherStreamsAtTheNextUseAlone) {
+  for (uint64_t bytes : {400'000ULL, 2000ULL}) {
+    make(params_of(KINA_GROWTH_NONE), 400'128);
+    KinaStream owner = stream();
+    KinaStream reader = stream();
+    std::vector<KinaTensor> tensors;
+    for (int i = 0; i < (bytes < 10'000 ? 100 : 1); ++i) tensors.push_back(filled(bytes, owner));
+    for (KinaTensor& tensor : tensors) fill(tensor, reader);
+    const Cost before = cost();
+    for (KinaTensor& tensor : tensors) free(tensor);
+    EXPECT_EQ(cost(), before) << "nobody waits at a free";
+    for (int i = 0; i < 3; ++i) {
+      KinaTensor whole = filled(400'000, owner);
+      free(whole);
+    }
+    EXPECT_EQ(cost(), (Cost{before.event_records + 1, before.stream_waits + 1}));
+  }
+}
+
+TEST_F(SimPool, ServesARequestFromNeighboursOfManyStreams) {
+  make(params_of(KINA_GROWTH_NONE));
+  std::vector<KinaStream> streams;
+  for (int i = 0; i < 12; ++i) streams.push_back(stream());
+  std::vector<KinaTensor> tensors;
+  for (size_t i = 0; i < 200; ++i) tensors.push_back(filled(5000, streams[i % streams.size()]));
+  for (KinaTensor& tensor : tensors) free(tensor);
+  KinaTensor whole = filled(kMebibyte, streams[0]);
+  EXPECT_EQ(info().failures, 0U);
+  EXPECT_LE(info().stream_waits, 24U);
+  free(whole);
+}
+
+TEST_F(SimPool, GivesSpansBackOnceTheirWorkHasRun) {
+  make(params_of(KINA_GROWTH_FIXED, kMebibyte));
+  KinaStream first = stream();
+  KinaStream second = stream();
+  std::vector<KinaTensor> tensors;
+  for (int i = 0; i < 60; ++i) tensors.push_back(filled(50'000, i % 2 == 0 ? first : second));
+  for (KinaTensor& tensor : tensors) free(tensor);
+  const uint64_t reserved = info().reserved_bytes;
+  uint64_t released = 0;
+  succeed(runtime_resource_trim(&released, pool_, 0));
+  EXPECT_EQ(released, reserved);
+  EXPECT_EQ(info().leaked_bytes, 0U);
+  KinaTensor again = filled(kMebibyte, first);
+  free(again);
+}
+
+TEST_F(SimPool, MayReuseWhatIsSeenToHaveRun) {
+  make(params_of(KINA_GROWTH_NONE, 0, KINA_POOL_OPPORTUNISTIC));
+  KinaStream first = stream();
+  KinaStream second = stream();
+  KinaTensor tensor = filled(kMebibyte, first);
+  free(tensor);
+  tensor = filled(kMebibyte, second);
+  free(tensor);
+  EXPECT_EQ(cost().event_records, 1U);
+  EXPECT_LE(cost().stream_waits, 1U);
+}
+
+// Raw blocks and tensors of all sizes on five streams and four threads: every byte is written through its new owner,
+// and the devices report a reuse that was too early.
+TEST_F(SimPool, NeverReusesBytesTooEarly) {
+  for (uint32_t flags : {0U, uint32_t{KINA_POOL_OPPORTUNISTIC}}) {
+    make(params_of(KINA_GROWTH_NONE, 0, flags), 4 * kMebibyte);
+    std::vector<KinaStream> streams;
+    for (int i = 0; i < 5; ++i) streams.push_back(stream());
+    std::vector<std::thread> threads;
+    for (uint64_t seed = 0; seed < 4; ++seed)
+      threads.emplace_back([&, seed] {
+        std::mt19937_64 random(seed);
+        std::vector<KinaTensor> live;
+        for (int step = 0; step < 600; ++step) {
+          if (live.size() < 12 && random() % 2 == 0) {
+            live.push_back(filled(1 + random() % (uint64_t{1} << (6 + random() % 12)), streams[random() % 5]));
+            if (random() % 4 == 0) fill(live.back(), streams[random() % 5]);
+          } else if (!live.empty()) {
+            std::swap(live[random() % live.size()], live.back());
+            free(live.back());
+            live.pop_back();
+          }
+        }
+        for (KinaTensor& tensor : live) free(tensor);
+      });
+    for (std::thread& thread : threads) thread.join();
+    succeed(runtime_device_synchronize(kSimulated, 0));
+    EXPECT_EQ(info().live_bytes, 0U);
+    KinaTensor whole = filled(4 * kMebibyte, streams[0]);
+    free(whole);
+    succeed(runtime_device_synchronize(kSimulated, 0));
+  }
+}
+
+}  // namespace

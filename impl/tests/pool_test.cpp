@@ -1,0 +1,246 @@
+// The pool as its threads and streams meet in it: exact accounts, distinct blocks, what a trim brings together.
+#include "impl/memory/pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "impl/core/device.h"
+#include "impl/memory/host.h"
+
+namespace kina {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
+struct Pool {
+  explicit Pool(KinaPoolParams params = KINA_POOL_PARAMS_INIT)
+      : upstream(make_device_resource(host_device())), resource(make_pool(upstream, plan_of(params, true))) {}
+  KinaResourceInfo info() const {
+    KinaResourceInfo told{};
+    resource->describe(told);
+    return told;
+  }
+  uint64_t upstream_bytes() const {
+    KinaResourceInfo told{};
+    upstream->describe(told);
+    return told.live_bytes;
+  }
+  void* take(uint64_t bytes) const { return resource->take({bytes, 0, BlockUse::raw}, stream()).data; }
+  Return give(void* data, uint64_t bytes) const { return resource->give(data, {bytes, 0, BlockUse::raw}, stream()); }
+  static Stream& stream() { return host_device().main(); }
+
+  Ref<Resource> upstream;
+  Ref<Resource> resource;
+};
+
+// Takes and gives blocks at random; each is filled with a mark of its own and checked when it goes.
+void churn(const Pool& pool, uint64_t seed, int steps) {
+  std::mt19937_64 random(seed);
+  std::vector<std::pair<unsigned char*, uint64_t>> live;
+  for (int step = 0; step < steps; ++step) {
+    if (live.size() < 60 && random() % 2 == 0) {
+      const uint64_t bytes = 1 + random() % (uint64_t{1} << (4 + random() % 15));
+      auto* data = static_cast<unsigned char*>(pool.take(bytes));
+      ASSERT_NE(data, nullptr);
+      data[0] = static_cast<unsigned char>(seed + bytes);
+      data[bytes - 1] = data[0];
+      live.emplace_back(data, bytes);
+    } else if (!live.empty()) {
+      std::swap(live[random() % live.size()], live.back());
+      const auto [data, bytes] = live.back();
+      live.pop_back();
+      ASSERT_EQ(data[0], static_cast<unsigned char>(seed + bytes));
+      ASSERT_EQ(data[bytes - 1], data[0]);
+      ASSERT_EQ(pool.give(data, bytes), Return::done);
+    }
+  }
+  for (const auto& [data, bytes] : live) ASSERT_EQ(pool.give(data, bytes), Return::done);
+}
+
+void expect_empty(const Pool& pool) {
+  const KinaResourceInfo info = pool.info();
+  EXPECT_EQ(info.live_bytes, 0U);
+  EXPECT_EQ(info.live_blocks, 0U);
+  EXPECT_EQ(info.allocations, info.deallocations);
+  EXPECT_EQ(pool.resource->trim(0), info.reserved_bytes);
+  EXPECT_EQ(pool.info().reserved_bytes, 0U);
+  EXPECT_EQ(pool.upstream_bytes(), 0U);
+}
+
+TEST(Pool, GivesEverythingBackAfterOneThread) {
+  const Pool pool;
+  churn(pool, 1, 40'000);
+  expect_empty(pool);
+}
+
+// P01: four threads, one stream.
+TEST(Pool, ServesFourThreadsOnOneStream) {
+  const Pool pool;
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 4; ++i) threads.emplace_back([&pool, i] { churn(pool, i, 30'000); });
+  for (std::thread& thread : threads) thread.join();
+  expect_empty(pool);
+}
+
+TEST(Pool, CountsExactlyOnOneThread) {
+  const Pool pool;
+  std::mt19937_64 random(3);
+  std::vector<std::pair<void*, uint64_t>> live;
+  uint64_t live_bytes = 0;
+  uint64_t peak = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    if (live.empty() || random() % 2 == 0) {
+      const uint64_t bytes = 1 + random() % (uint64_t{1} << (4 + random() % 17));
+      live.emplace_back(pool.take(bytes), bytes);
+      live_bytes += bytes;
+      peak = std::max(peak, live_bytes);
+    } else {
+      ASSERT_EQ(pool.give(live.back().first, live.back().second + 1), Return::different);
+      ASSERT_EQ(pool.give(static_cast<std::byte*>(live.back().first) + 128, 1), Return::unknown);
+      ASSERT_EQ(pool.give(live.back().first, live.back().second), Return::done);
+      ASSERT_EQ(pool.give(live.back().first, live.back().second), Return::unknown);
+      live_bytes -= live.back().second;
+      live.pop_back();
+    }
+    if (step % 97 != 0) continue;
+    const KinaResourceInfo info = pool.info();
+    ASSERT_EQ(info.live_bytes, live_bytes);
+    ASSERT_EQ(info.live_blocks, live.size());
+    ASSERT_EQ(info.peak_bytes, peak);
+  }
+  for (const auto& [data, bytes] : live) ASSERT_EQ(pool.give(data, bytes), Return::done);
+  expect_empty(pool);
+}
+
+TEST(Pool, ReusesWhatAnotherThreadGaveUp) {
+  const Pool pool;
+  std::vector<void*> blocks(2000);
+  for (void*& block : blocks) block = pool.take(1000);
+  const uint64_t reserved = pool.info().reserved_bytes;
+  for (int round = 0; round < 20; ++round) {
+    std::thread([&] {
+      for (void* block : blocks) ASSERT_EQ(pool.give(block, 1000), Return::done);
+    }).join();
+    for (void*& block : blocks) block = pool.take(1000);
+  }
+  EXPECT_EQ(pool.info().reserved_bytes, reserved);
+  for (void* block : blocks) ASSERT_EQ(pool.give(block, 1000), Return::done);
+  expect_empty(pool);
+}
+
+TEST(Pool, BringsTogetherWhatOtherThreadsHaveAtHand) {
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  params.growth = KINA_GROWTH_NONE;
+  params.initial_bytes = 4 * kMebibyte;
+  const Pool pool(params);
+  std::barrier meeting(2);
+  std::thread holder([&] {
+    std::vector<void*> blocks(300);
+    for (void*& block : blocks) block = pool.take(4096);
+    for (void* block : blocks) ASSERT_EQ(pool.give(block, 4096), Return::done);
+    meeting.arrive_and_wait();  // its magazines are full
+    meeting.arrive_and_wait();
+  });
+  meeting.arrive_and_wait();
+  void* whole = pool.take(4 * kMebibyte);
+  EXPECT_NE(whole, nullptr);
+  EXPECT_EQ(pool.info().failures, 0U);
+  EXPECT_EQ(pool.give(whole, 4 * kMebibyte), Return::done);
+  meeting.arrive_and_wait();
+  holder.join();
+  expect_empty(pool);
+}
+
+TEST(Pool, TrimsWhileOthersWork) {
+  const Pool pool;
+  std::atomic<bool> is_over{false};
+  std::thread trimmer([&] {
+    while (!is_over) pool.resource->trim(0);
+  });
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 2; ++i) threads.emplace_back([&pool, i] { churn(pool, i, 20'000); });
+  for (std::thread& thread : threads) thread.join();
+  is_over = true;
+  trimmer.join();
+  expect_empty(pool);
+}
+
+TEST(Pool, EndsWhileAThreadThatUsedItLivesOn) {
+  std::barrier meeting(2);
+  Ref<Resource> upstream = make_device_resource(host_device());
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  Ref<Resource> resource = make_pool(upstream, plan_of(params, true));
+  std::thread user([&, shared = resource]() mutable {
+    for (int i = 0; i < 100; ++i) {
+      void* data = shared->take({1000, 0, BlockUse::raw}, Pool::stream()).data;
+      ASSERT_EQ(shared->give(data, {1000, 0, BlockUse::raw}, Pool::stream()), Return::done);
+    }
+    shared = nullptr;
+    meeting.arrive_and_wait();
+    meeting.arrive_and_wait();
+    const Pool other;  // the cache of the one that ended serves it
+    churn(other, 5, 1000);
+  });
+  meeting.arrive_and_wait();
+  resource = nullptr;
+  KinaResourceInfo info{};
+  upstream->describe(info);
+  EXPECT_EQ(info.live_bytes, 0U) << "the pool is gone and gave its spans back";
+  meeting.arrive_and_wait();
+  user.join();
+}
+
+TEST(Pool, LivesAsLongAsARawBlock) {
+  Ref<Resource> upstream = make_device_resource(host_device());
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  Ref<Resource> resource = make_pool(upstream, plan_of(params, true));
+  Resource* pool = resource.get();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50; ++i) blocks.push_back(pool->take({1000, 0, BlockUse::raw}, Pool::stream()).data);
+  resource = nullptr;
+  KinaResourceInfo info{};
+  for (void* block : blocks) {
+    upstream->describe(info);
+    ASSERT_NE(info.live_bytes, 0U);
+    const Ref<Resource> named = Ref<Resource>::share(pool);  // as a call by its borrowed name
+    ASSERT_EQ(named->give(block, {1000, 0, BlockUse::raw}, Pool::stream()), Return::done);
+  }
+  upstream->describe(info);
+  EXPECT_EQ(info.live_bytes, 0U);
+}
+
+TEST(Pool, WorksOnInAForkedChildBesideThreadsThatAreNotThere) {
+  const Pool pool;
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      while (!is_over) churn(pool, i, 500);
+    });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      churn(pool, 9, 3000);
+      pool.resource->trim(0);
+      churn(pool, 10, 3000);
+      _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
+  expect_empty(pool);
+}
+
+}  // namespace
+}  // namespace kina

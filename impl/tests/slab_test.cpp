@@ -1,0 +1,130 @@
+// Size classes, slabs and their records. No memory is touched: the slabs are numbers.
+#include "impl/memory/slab.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "impl/memory/cache.h"
+
+namespace kina {
+namespace {
+
+constexpr uint64_t kBase = uint64_t{0x7123} << 32;
+
+void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
+
+TEST(SizeClasses, HoldEverySizeWithAnEighthLostAtMost) {
+  for (uint64_t granule : {uint64_t{256}, uint64_t{4096}, uint64_t{65536}}) {
+    const SizeClasses sizes(granule);
+    for (uint64_t bytes = 1; bytes <= SizeClasses::kLargest; bytes += bytes < 5000 ? 1 : 13) {
+      ASSERT_TRUE(sizes.serves(bytes));
+      const uint32_t size_class = sizes.class_of(bytes);
+      ASSERT_LT(size_class, SizeClasses::kCount);
+      const uint64_t given = sizes.bytes_of(size_class);
+      ASSERT_GE(given, bytes);
+      ASSERT_EQ(given % granule, 0U);
+      const uint64_t least = (bytes + granule - 1) / granule * granule;
+      ASSERT_LE(given - least, least / 8) << bytes;
+      ASSERT_EQ(sizes.class_of(given), size_class);
+    }
+    EXPECT_FALSE(sizes.serves(0));
+    EXPECT_FALSE(sizes.serves(SizeClasses::kLargest + 1));
+  }
+  EXPECT_FALSE(SizeClasses(2 * SizeClasses::kPage).serves(1));
+}
+
+TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
+  const SizeClasses sizes(256);
+  for (uint32_t size_class = 0; size_class < SizeClasses::kCount; ++size_class) {
+    Slab* slab = Slab::make(7, at(kBase), size_class, sizes);
+    ASSERT_NE(slab, nullptr);
+    const uint64_t bytes = sizes.bytes_of(size_class);
+    ASSERT_EQ(slab->bytes(), sizes.blocks_of_slab(size_class) * bytes);
+    ASSERT_LE(slab->metadata_bytes(), slab->bytes() / 6);
+    std::set<Block*> seen;
+    for (uint64_t offset = 0; offset < slab->bytes(); offset += 128) {
+      ASSERT_EQ(Slab::find(at(kBase + offset)), slab);
+      Block* block = slab->block_at(at(kBase + offset));
+      ASSERT_EQ(block != nullptr, offset % bytes == 0);
+      if (block != nullptr) {
+        ASSERT_EQ(block->data, at(kBase + offset));
+        ASSERT_TRUE(seen.insert(block).second);
+      }
+    }
+    EXPECT_EQ(seen.size(), slab->count());
+    EXPECT_FALSE(slab->contains(at(kBase + slab->bytes())));
+    EXPECT_FALSE(slab->contains(at(kBase - 1)));
+    slab->end();
+    ASSERT_EQ(Slab::find(at(kBase)), nullptr);
+  }
+}
+
+TEST(Slab, IsNotMadeOnPagesOfAnother) {
+  const SizeClasses sizes(256);
+  Slab* slab = Slab::make(7, at(kBase), 40, sizes);
+  ASSERT_NE(slab, nullptr);
+  EXPECT_EQ(Slab::make(8, at(kBase + SizeClasses::kPage), 0, sizes), nullptr);
+  slab->end();
+  Slab* other = Slab::make(8, at(kBase + SizeClasses::kPage), 0, sizes);
+  ASSERT_NE(other, nullptr);
+  other->end();
+}
+
+TEST(Slab, IsNoneForAddressesThatNoProcessHas) {
+  EXPECT_EQ(Slab::find(at(~uint64_t{0})), nullptr);
+  EXPECT_EQ(Slab::find(nullptr), nullptr);
+  EXPECT_EQ(Slab::make(1, at(uint64_t{1} << 50), 0, SizeClasses(256)), nullptr);
+}
+
+TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
+  Block block;
+  const Request request{1000, 256, BlockUse::raw};
+  EXPECT_EQ(block.give(request), Return::unknown);
+  block.take(request);
+  EXPECT_EQ(block.give({1001, 256, BlockUse::raw}), Return::different);
+  EXPECT_EQ(block.give({1000, 256, BlockUse::internal}), Return::unknown);
+  EXPECT_TRUE(block.is_live(BlockUse::raw));
+  EXPECT_FALSE(block.is_live(BlockUse::internal));
+  std::atomic<int> wins{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { wins += block.give(request) == Return::done ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wins, 1);
+  block.start_batch(32, 77);
+  EXPECT_EQ(block.give(request), Return::unknown);
+  EXPECT_EQ(block.batch_count(), 32U);
+  EXPECT_EQ(block.batch_position(), 77U);
+}
+
+TEST(Magazine, HoldsTwiceItsLimitAndGivesBackTheNewestFirst) {
+  Magazine magazine;
+  magazine.limit = 3;
+  std::vector<Block> blocks(7);
+  for (size_t i = 0; i < 6; ++i) ASSERT_TRUE(magazine.push(blocks[i]));
+  EXPECT_FALSE(magazine.push(blocks[6]));
+  for (size_t i = 6; i-- > 0;) ASSERT_EQ(magazine.pop(), &blocks[i]);
+  EXPECT_EQ(magazine.pop(), nullptr);
+}
+
+TEST(Lane, GivesBatchesBackWholeAndSplitsThemForOne) {
+  Lane lane(nullptr, Stamp::kNothing);
+  std::vector<Block> blocks(3);
+  blocks[0].next = &blocks[1];
+  blocks[1].next = &blocks[2];
+  lane.put(5, &blocks[0], 3, 9);
+  const auto always = [](const Point&) { return true; };
+  EXPECT_EQ(lane.take_one(4, always), nullptr);
+  EXPECT_EQ(lane.take_one(5, always), &blocks[0]);
+  uint32_t count = 0;
+  EXPECT_EQ(lane.take(5, count), &blocks[1]);
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(blocks[1].batch_position(), 9U);
+  EXPECT_EQ(lane.take(5, count), nullptr);
+}
+
+}  // namespace
+}  // namespace kina
