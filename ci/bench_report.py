@@ -22,7 +22,7 @@ class Results:
     def __init__(self, folder: Path, threads: int) -> None:
         self.threads = threads
         self.rows: dict[str, Counters] = {}
-        for part in ["release", "simulated", "debug"]:
+        for part in ["release", "simulated", "debug", "core"]:
             file = folder / f"{part}.json"
             found: dict[str, list[Counters]] = {}
             for run in json.loads(file.read_text())["benchmarks"] if file.exists() else []:
@@ -158,6 +158,14 @@ def figures(threads: int, has_debug: bool) -> list[Figure]:
         timed("T12", "stream push + pop", 8, "T12/stream_push_and_pop"),
         timed("T12", "current stream", 4, "T12/current_stream"),
         timed("T13", "device push + pop, already current", 5, "T13/device_push_and_pop"),
+        timed("T14", "failure bookkeeping of three outputs, nothing fails", 60, "T14/claims_of_three_outputs", "core"),
+        Figure(
+            "T14",
+            "its heap allocations",
+            "calls",
+            0,
+            lambda r, _: r.get("T14/claims_of_three_outputs", "heap_allocations", "core"),
+        ),
         *(reserved(trace) for trace in TRACES),
         Figure("T20", "metadata / managed bytes, worst of T2, T3, T19", "%", 0.5, metadata_percent),
         timed("tensor", "runtime_alloc + runtime_free, pooled", 80, "tensor/alloc_and_free"),

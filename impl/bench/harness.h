@@ -87,12 +87,8 @@ class Run {
 };
 
 void add_row(const std::string& name, std::function<void(Run&)> body);
-void add_block_rows();
-void add_thread_rows();
-void add_tensor_rows();
-void add_logging_rows();
-void add_trace_rows();
-void add_stream_rows();
+// What a program registers.
+void add_rows();
 
 struct Settings {
   uint64_t batches = 1000;

@@ -59,17 +59,7 @@ int main(int count, char** arguments) {
     else if (!take_setting(argument))
       rest.push_back(argument);
   }
-  int32_t simulated = 0;
-  BENCH_OK(runtime_device_count(&simulated, kDLExtDev));
-  if (simulated == 0) {
-    add_block_rows();
-    add_thread_rows();
-    add_tensor_rows();
-    add_logging_rows();
-    add_trace_rows();
-  } else {
-    add_stream_rows();
-  }
+  add_rows();
   if (is_check) return check_all();
 
   // Programs have several threads, and the C library's locks and malloc are cheaper while there is only one.

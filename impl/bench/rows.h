@@ -1,9 +1,16 @@
-// Drawn steps and the blocks that they move: shared by the rows over raw memory.
+// The families of rows, and what those over raw memory share: drawn steps and the blocks that they move.
 #pragma once
 
 #include "impl/bench/harness.h"
 
 namespace kina::bench {
+
+void add_block_rows();
+void add_thread_rows();
+void add_tensor_rows();
+void add_logging_rows();
+void add_trace_rows();
+void add_stream_rows();
 
 // 65,536 steps over `slots` slots.
 std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32_t high);

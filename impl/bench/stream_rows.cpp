@@ -1,7 +1,7 @@
 // T6 and T7 on a simulated device: its events cost what the simulation costs, so the counters are the figures.
 #include <chrono>
 
-#include "impl/bench/harness.h"
+#include "impl/bench/rows.h"
 
 namespace kina::bench {
 namespace {

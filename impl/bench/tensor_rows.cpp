@@ -1,5 +1,5 @@
 // T12, T13 and the calls on tensors.
-#include "impl/bench/harness.h"
+#include "impl/bench/rows.h"
 
 namespace kina::bench {
 
