@@ -14,12 +14,14 @@ _PRELUDE = """
 import ctypes, os, signal, sys, threading
 from kina.runtime import Runtime, interface
 ffi = interface()
+# Types made once: cffi looks their names up under a lock of its own, which a child of fork can find taken for good.
+TENSOR, SCOPE, STREAM = (ffi.typeof(f"Kina{kind} *") for kind in ("Tensor", "Scope", "Stream"))
 
 def opened(path=sys.argv[1]):
     return Runtime(path)
 
 def tensor(rt, shape=(4,), device=(1, 0)):
-    made = ffi.new("KinaTensor *")
+    made = ffi.new(TENSOR)
     status = rt.runtime_alloc(made, list(shape), len(shape), rt.constants["KINA_DTYPE_F32"], *device, ffi.NULL)
     assert status == 0, (status, ffi.string(rt.runtime_last_error_message()))
     return made

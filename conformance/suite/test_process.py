@@ -320,3 +320,46 @@ for _ in range(2):
     )
 
     assert told == ""
+
+
+@memory_case("P24")
+@clause("KINA-STATUS-36", "e8c468e2")
+@BOTH
+def test_a_child_forked_amid_the_first_calls_of_all_has_a_working_library(
+    rt: Executor, tmp_path: Path, devices: str
+) -> None:
+    told = alone(
+        rt,
+        """
+import shutil, warnings
+warnings.simplefilter("ignore")
+bad = 0
+for i in range(12):
+    copy = f"{sys.argv[2]}/copy{i}.so"  # one that nobody has called yet
+    shutil.copyfile(sys.argv[1], copy)
+    rt, called = opened(copy), threading.Event()
+    os.unlink(copy)
+
+    def first():
+        made = ffi.new(TENSOR)
+        called.set()
+        rt.runtime_alloc(made, [4], 1, rt.constants["KINA_DTYPE_F32"], 1, 0, ffi.NULL)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    called.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        first()
+        os._exit(0)
+    bad += os.waitpid(child, 0)[1] != 0
+    thread.join()
+    if bad: break
+assert not bad, "a child hung or died"
+""",
+        str(tmp_path),
+        KINA_SIM_DEVICES=devices,
+    )
+
+    assert told == ""

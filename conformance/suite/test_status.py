@@ -705,8 +705,7 @@ def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: E
         stop = threading.Event()
 
         def cycle():
-            x, y = tensor(rt, (50,)), ffi.new("KinaTensor *")
-            token, stream = ffi.new("KinaScope *"), ffi.new("KinaStream *")
+            x, y, token, stream = tensor(rt, (50,)), ffi.new(TENSOR), ffi.new(SCOPE), ffi.new(STREAM)
             codes = [rt.runtime_gpu_unary(y, x, rt.constants["KINA_UNARY_NEG"]), rt.runtime_phase_push(token, 1),
                      rt.runtime_stream_checkout(stream, 1, 0)]
             codes += [rt.runtime_stream_checkin(stream[0]), rt.runtime_scope_pop(token[0])]
@@ -754,7 +753,7 @@ def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: E
 
         def work(x):
             while not stop.is_set():
-                y, z = ffi.new("KinaTensor *"), ffi.new("KinaTensor *")
+                y, z = ffi.new(TENSOR), ffi.new(TENSOR)
                 codes = [rt.runtime_gpu_unary(y, x, neg), rt.runtime_copy(z, host, 12, 0)]
                 codes += [rt.runtime_tensor_record_use(x, stream[0], both), rt.runtime_tensor_synchronize(x)]
                 assert not any(codes + [rt.runtime_free(y), rt.runtime_free(z)]), codes
@@ -766,7 +765,7 @@ def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: E
             child = os.fork()
             if child == 0:
                 signal.alarm(20)
-                y = ffi.new("KinaTensor *")
+                y = ffi.new(TENSOR)
                 codes = [rt.runtime_free(x) for x in xs] + [rt.runtime_gpu_unary(y, host, neg), rt.runtime_free(host)]
                 os._exit(any(codes))
             bad += os.waitpid(child, 0)[1] != 0

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "impl/core/lasting.h"
+#include "impl/core/statics.h"
 
 namespace kina {
 namespace {
@@ -26,10 +27,15 @@ struct MutexList {
     alignas(MutexList) static unsigned char bytes[sizeof(MutexList)];
     static MutexList* const made = [] {
       auto* list = new (bytes) MutexList;
-      pthread_atfork([] { instance().take_all(); }, [] { instance().leave_all(); },
+      pthread_atfork([] { instance().take_all(); },
+                     [] {
+                       instance().leave_all();
+                       StaticsLock::unlock();
+                     },
                      [] {
                        g_forks.fetch_add(1, std::memory_order_relaxed);
                        instance().leave_all();
+                       StaticsLock::renew();
                      });
       return list;
     }();
@@ -55,9 +61,11 @@ struct MutexList {
     for (;;) {
       mutex.lock();
       Mutex* taken = first;
-      while (taken != nullptr && taken->try_lock()) taken = taken->next_;
-      if (taken == nullptr) return Mutex::is_fork_near.store(false, std::memory_order_relaxed);
+      const bool has_statics = StaticsLock::try_lock();
+      while (has_statics && taken != nullptr && taken->try_lock()) taken = taken->next_;
+      if (has_statics && taken == nullptr) return Mutex::is_fork_near.store(false, std::memory_order_relaxed);
       for (Mutex* held = first; held != taken; held = held->next_) held->unlock();
+      if (has_statics) StaticsLock::unlock();
       mutex.unlock();
       Mutex::is_fork_near.store(true, std::memory_order_relaxed);
       sched_yield();
@@ -69,6 +77,9 @@ struct MutexList {
     mutex.unlock();
   }
 };
+
+// Forks are prepared for from the start: the first static may be under way when the first of them comes.
+__attribute__((constructor)) static void prepare_forks() noexcept { MutexList::instance(); }
 
 void Mutex::stand_back() noexcept {
   for (int i = 0; i < 10 && is_fork_near.load(std::memory_order_relaxed); ++i) {
