@@ -9,9 +9,7 @@ import pytest
 ROWS = {
     "P01": ("rmm #735", "threads on one pool are given the same bytes"),
     "P02": ("cuml #2632", "blocks of streams that ended are lost"),
-    "P03": "it shows where each stream keeps blocks of its own",
-    "P05": "it shows where a block that was given back is not waited for",
-    "P10": "it shows where a block that was given back is not waited for",
+    "P03": ("rmm #850", "streams that take turns on one pool's memory run one after the other"),
     "P04": ("rmm #1306", "a thread's state of one device is used for another"),
     "P05": ("rmm #2156", "a new block is used before its last user has finished"),
     "P06": ("rmm #1393", "a block that wandered between threads has no owner any more"),

@@ -141,14 +141,15 @@ class Operation:
         """Structs on the caller's memory with NULL shape, NULL data, data between elements, or on no device."""
         call = self.call(rt)
         for name in self.inputs:
-            cases = {f"KINA-TENSOR-{n}": rt.tensor(self.dtype, self.shape, tail=8) for n in (19, 20, 22)}
-            cases["KINA-STATUS-24"] = rt.tensor(self.dtype, self.shape)
+            cases = {f"KINA-TENSOR-{n}": self.tensor(rt, name, tail=8) for n in (19, 20, 22)}
+            cases["KINA-STATUS-24"] = self.tensor(rt, name)
             cases["KINA-TENSOR-19"].struct.dl.shape = rt.ffi.NULL
             cases["KINA-TENSOR-20"].struct.dl.data = rt.ffi.NULL
             cases["KINA-TENSOR-22"].struct.dl.byte_offset += 1
             cases["KINA-STATUS-24"].struct.dl.device.device_id = 7
             for clause, tensor in cases.items():
-                changes: dict[str, Any] = {name: tensor.struct}
+                bare = rt.ffi.new("KinaTensor *[]", [tensor.struct]) if self.listed else tensor.struct
+                changes: dict[str, Any] = {name: bare}
                 call.refuses(status, clause=clause, **changes)
 
     def refuses_impossible_shapes(self, rt: Executor, status: str) -> None:

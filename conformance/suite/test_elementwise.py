@@ -13,11 +13,9 @@ from kina_conformance import Executor, Tensor, clause, oracle
 from kina_conformance import strategies as kst
 from kina_conformance.compare import close, dtypes_of, operation, same
 from kina_conformance.dtypes import CAST_ONLY, COMPUTING, DTYPES, STORAGE_ONLY, Array, decode, encode
-from kina_conformance.memory_cases import memory_case
 from kina_conformance.operations import (
     LAYOUTS,
     REPEATED,
-    Operation,
     ended,
     failed,
     other_dtypes,
@@ -31,25 +29,6 @@ UNARY = [row["enumerator"] for row in rows("runtime_gpu_unary")]
 BINARY = [row["enumerator"] for row in rows("runtime_gpu_binary")]
 CASTS = COMPUTING + CAST_ONLY
 FLOATS, INTEGERS, SIGNED = kst.FLOATS, kst.INTEGERS, ["i8", "i16", "i32", "i64"]
-OPERATIONS = [
-    pytest.param(
-        Operation("runtime_gpu_unary", ("in_",), {"op": "KINA_UNARY_NEG"}, in_place=True),
-        id="unary",
-    ),
-    pytest.param(
-        Operation("runtime_gpu_binary", ("a", "b"), {"op": "KINA_BINARY_ADD"}, in_place=True),
-        id="binary",
-    ),
-    pytest.param(
-        Operation("runtime_gpu_cast", ("in_",), {"target": "i32"}, result_dtype="i32", in_place=True),
-        id="cast",
-    ),
-    pytest.param(
-        Operation("runtime_gpu_cast", ("in_",), {"target": "f32"}, in_place=True),
-        id="cast to itself",
-    ),
-]
-both = pytest.mark.parametrize("operation", OPERATIONS)
 
 
 def unary(rt: Executor, op: str, x: Tensor, **more: Any) -> Tensor:
@@ -1018,92 +997,3 @@ def test_a_cast_into_another_dtype_than_the_target_is_refused(rt: Executor) -> N
 
     call.refuses("INVALID_DTYPE", argument="out", out=rt.out("i32", (3,)))
     call.refuses("INVALID_DTYPE", argument="out", target="f16")
-
-
-# ---- refusals that the three operations share --------------------------------------------------------------------
-
-
-@clause("KINA-STATUS-23", "54af5684")
-@both
-def test_null_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@both
-def test_empty_inputs_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@both
-def test_strangers_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-19", "4c70d6ea")
-@clause("KINA-TENSOR-20", "1bdd115d")
-@clause("KINA-TENSOR-22", "95624966")
-@clause("KINA-STATUS-24", "b7c8e81b")
-@both
-def test_memory_that_cannot_be_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_impossible_memory(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@both
-def test_shapes_that_cannot_be_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@both
-def test_unknown_dtypes_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@both
-def test_an_out_of_another_shape_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@both
-def test_an_out_of_another_dtype_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@clause("KINA-TENSOR-31", "aaeaa17d")
-@pytest.mark.needs("sim")
-@both
-def test_tensors_of_other_devices_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_other_devices(rt, "DEVICE_MISMATCH")
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@both
-def test_a_read_only_out_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-30", "2d933e5c")
-@both
-def test_an_out_that_touches_an_input_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_overlap(rt, "OVERLAP")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@both
-def test_failed_inputs_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@memory_case("P46")
-@clause("KINA-STATUS-44", "01bc6644")
-@both
-def test_without_memory_there_is_no_result(rt: Executor, operation: Operation) -> None:
-    operation.refuses_without_memory(rt, "OUT_OF_MEMORY")

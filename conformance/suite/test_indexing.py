@@ -15,7 +15,7 @@ from kina_conformance import strategies as kst
 from kina_conformance.dtypes import DTYPES, Array
 from kina_conformance.executor import Call
 from kina_conformance.memory import Tensor, compact
-from kina_conformance.operations import Operation, failed, stored
+from kina_conformance.operations import failed, stored
 
 GATHERS = ["runtime_gpu_gather", "runtime_gpu_gather_axis"]
 
@@ -385,102 +385,3 @@ def test_failed_bytes_are_not_repeated(rt: Executor) -> None:
     for out in (rt.empty, rt.out("f32", (6, 2))):
         call = rt.call("runtime_gpu_repeat_interleave", x, axis=0, repeats=2, out=out)
         call.refuses("FAILED_INPUT", within=lambda: failed(rt, x), argument="in")
-
-
-# ---- refusals that the functions share ------------------------------------------------------------------------------
-
-
-TAKEN: dict[str, Any] = {
-    "dtypes": {"indices": "i32"},
-    "shapes": {"values": (8, 4), "indices": (3,)},
-    "result_shape": (3, 4),
-}
-every = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(Operation("runtime_gpu_gather", ("values", "indices"), {}, **TAKEN), id="gather"),
-        pytest.param(
-            Operation("runtime_gpu_gather_axis", ("values", "indices"), {"axis": 0}, **TAKEN), id="gather_axis"
-        ),
-        pytest.param(
-            Operation("runtime_gpu_repeat_interleave", ("in_",), {"axis": 0, "repeats": 2}, result_shape=(6, 4)),
-            id="repeat_interleave",
-        ),
-    ],
-)
-
-
-@clause("KINA-STATUS-23", "54af5684")
-@every
-def test_null_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@every
-def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@every
-def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@every
-def test_shapes_that_cannot_be_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@every
-def test_unknown_dtypes_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_shape_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_dtype_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@clause("KINA-TENSOR-31", "aaeaa17d")
-@pytest.mark.needs("sim")
-@every
-def test_tensors_of_other_devices_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_other_devices(rt, "DEVICE_MISMATCH")
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@every
-def test_a_read_only_out_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-30", "2d933e5c")
-@every
-def test_an_out_that_touches_the_input_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_overlap(rt, "OVERLAP")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@every
-def test_failed_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@clause("KINA-STATUS-44", "01bc6644")
-@every
-def test_without_memory_there_is_no_result(rt: Executor, case: Operation) -> None:
-    case.refuses_without_memory(rt, "OUT_OF_MEMORY")

@@ -16,7 +16,7 @@ from kina_conformance.compare import close, dtypes_of, same
 from kina_conformance.dtypes import COMPUTING, DTYPES, Array
 from kina_conformance.executor import Call
 from kina_conformance.memory import Tensor
-from kina_conformance.operations import Operation, failed, stored, valued
+from kina_conformance.operations import failed, stored, valued
 
 MATMUL = "runtime_gpu_matmul"
 FLOATS = ["f16", "bf16", "f32", "f64"]
@@ -760,93 +760,3 @@ def test_without_memory_for_temporaries_nothing_is_written(rt: Executor, dtype: 
 
     assert status == "SUCCESS" or (status == "OUT_OF_MEMORY" and out.storage_bytes() == before)
     call(rt, a, a).refuses("OUT_OF_MEMORY", clause=["KINA-STATUS-44", "KINA-MATMUL-38"], within=rt.limited)
-
-
-# ---- refusals that the functions share ------------------------------------------------------------------------------
-
-
-every = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            Operation("runtime_gpu_matmul", ("a", "b"), {"params": None}, shape=(3, 3), result_shape=(3, 3)),
-            id="matmul",
-        )
-    ],
-)
-
-
-@clause("KINA-STATUS-23", "54af5684")
-@every
-def test_null_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@every
-def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@every
-def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@every
-def test_shapes_that_cannot_be_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@every
-def test_unknown_dtypes_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_shape_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_dtype_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@clause("KINA-TENSOR-31", "aaeaa17d")
-@pytest.mark.needs("sim")
-@every
-def test_tensors_of_other_devices_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_other_devices(rt, "DEVICE_MISMATCH")
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@every
-def test_a_read_only_out_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-30", "2d933e5c")
-@every
-def test_an_out_that_touches_the_input_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_overlap(rt, "OVERLAP")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@every
-def test_failed_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@clause("KINA-STATUS-44", "01bc6644")
-@every
-def test_without_memory_there_is_no_result(rt: Executor, case: Operation) -> None:
-    case.refuses_without_memory(rt, "OUT_OF_MEMORY")

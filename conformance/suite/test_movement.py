@@ -226,59 +226,6 @@ def test_a_copy_to_a_device_that_is_not_there_is_refused(rt: Executor) -> None:
         call.refuses("UNSUPPORTED", clause="KINA-STATUS-24", argument="device_type", device_type=device_type)
 
 
-@clause("KINA-STATUS-23", "54af5684")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_null_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_empty_inputs_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_strangers_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-19", "4c70d6ea")
-@clause("KINA-TENSOR-20", "1bdd115d")
-@clause("KINA-TENSOR-22", "95624966")
-@clause("KINA-STATUS-24", "b7c8e81b")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_memory_that_cannot_be_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_impossible_memory(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_shapes_that_cannot_be_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_unknown_dtypes_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_out_of_another_shape_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_out_of_another_dtype_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
 @clause("KINA-MOVEMENT-10", "31eb6020")
 @pytest.mark.needs("sim")
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -333,21 +280,3 @@ def test_a_copy_between_devices_runs_at_the_accelerators_end(rt: Executor) -> No
     assert int(rt.ffi.cast("uintptr_t", away.struct.stream)) == stream.value
     assert int(rt.ffi.cast("uintptr_t", away.struct.allocator)) == current.value
     assert back.raw().tobytes() == x.raw().tobytes()
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_read_only_out_is_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_failed_inputs_are_refused(rt: Executor, operation: Operation) -> None:
-    operation.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@clause("KINA-STATUS-44", "01bc6644")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_without_memory_there_is_no_copy(rt: Executor, operation: Operation) -> None:
-    operation.refuses_without_memory(rt, "OUT_OF_MEMORY")

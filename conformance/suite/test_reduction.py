@@ -13,31 +13,13 @@ from kina_conformance import Executor, Tensor, clause, oracle
 from kina_conformance import strategies as kst
 from kina_conformance.compare import close, dtypes_of, operation, same
 from kina_conformance.dtypes import COMPUTING, DTYPES, Array, decode, encode
-from kina_conformance.operations import LAYOUTS, REPEATED, Operation, other_dtypes, rows, stored, valued
+from kina_conformance.operations import LAYOUTS, REPEATED, other_dtypes, rows, stored, valued
 
 REDUCE = [row["enumerator"] for row in rows("runtime_gpu_reduce")]
 SOFTMAXES = ["runtime_gpu_softmax", "runtime_gpu_log_softmax"]
 FLOATS, INTEGERS = kst.FLOATS, kst.INTEGERS
 KEEPDIMS = 0x10000
 ALL = -(2**31)
-OPERATIONS = [
-    pytest.param(
-        Operation("runtime_gpu_reduce", ("in_",), {"axis": 1, "op": "KINA_REDUCE_SUM"}, result_shape=(3,)), id="reduce"
-    ),
-    pytest.param(
-        Operation(
-            "runtime_gpu_reduce",
-            ("in_",),
-            {"axis": 0, "op": "KINA_REDUCE_ARGMAX"},
-            result_dtype="i64",
-            result_shape=(4,),
-        ),
-        id="argmax",
-    ),
-    pytest.param(Operation("runtime_gpu_softmax", ("in_",), {"axis": 1}), id="softmax"),
-    pytest.param(Operation("runtime_gpu_log_softmax", ("in_",), {"axis": -1}), id="log_softmax"),
-]
-every = pytest.mark.parametrize("case", OPERATIONS)
 
 
 def reduce(rt: Executor, op: str, x: Tensor, axis: int = ALL, flags: int = 0, **more: Any) -> Tensor:
@@ -519,91 +501,3 @@ def test_softmax_in_place_is_an_overlap(rt: Executor, function: str) -> None:
         x = rt.tensor("f32", (3, 4), owned=owned)
         call = rt.call(function, x, out=rt.out("f32", (3, 4)), axis=1)
         call.refuses("OVERLAP", argument="out", out=x)
-
-
-# ---- refusals that the three functions share ---------------------------------------------------------------------
-
-
-@clause("KINA-STATUS-23", "54af5684")
-@every
-def test_null_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@every
-def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@every
-def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-19", "4c70d6ea")
-@clause("KINA-TENSOR-20", "1bdd115d")
-@clause("KINA-TENSOR-22", "95624966")
-@clause("KINA-STATUS-24", "b7c8e81b")
-@every
-def test_memory_that_cannot_be_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_impossible_memory(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@every
-def test_shapes_that_cannot_be_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@every
-def test_unknown_dtypes_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_shape_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_dtype_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@clause("KINA-TENSOR-31", "aaeaa17d")
-@pytest.mark.needs("sim")
-@every
-def test_tensors_of_other_devices_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_other_devices(rt, "DEVICE_MISMATCH")
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@every
-def test_a_read_only_out_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-30", "2d933e5c")
-@every
-def test_an_out_that_touches_the_input_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_overlap(rt, "OVERLAP")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@every
-def test_failed_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@clause("KINA-STATUS-44", "01bc6644")
-@every
-def test_without_memory_there_is_no_result(rt: Executor, case: Operation) -> None:
-    case.refuses_without_memory(rt, "OUT_OF_MEMORY")

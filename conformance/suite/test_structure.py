@@ -16,7 +16,7 @@ from kina_conformance import strategies as kst
 from kina_conformance.dtypes import DTYPES, Array
 from kina_conformance.executor import Call
 from kina_conformance.memory import Tensor, compact
-from kina_conformance.operations import Operation, failed, stored
+from kina_conformance.operations import failed, stored
 
 VIEWS = ["transpose", "reshape", "broadcast", "slice"]
 ALL = [*VIEWS, "concat", "concat_n"]
@@ -670,109 +670,6 @@ def test_a_scalar_has_no_axis(rt: Executor, axis: int) -> None:
     call.refuses("INVALID_SHAPE", clause="KINA-STRUCTURE-31", in_=scalar)
     call = valid(rt, "concat", x, axis=axis)
     call.refuses("INVALID_SHAPE", clause="KINA-STRUCTURE-31", a=scalar, b=scalar, as_one="scalars")
-
-
-# ---- refusals that the functions share ------------------------------------------------------------------------------
-
-
-CASES = {
-    "transpose": Operation(
-        "runtime_gpu_transpose", ("in_",), {"permutation": (1, 0)}, result_shape=(4, 3), gives_view=True
-    ),
-    "reshape": Operation(
-        "runtime_gpu_reshape", ("in_",), {"new_shape": (2, 6), "new_ndim": 2}, result_shape=(2, 6), gives_view=True
-    ),
-    "broadcast": Operation(
-        "runtime_gpu_broadcast",
-        ("in_",),
-        {"target_shape": (2, 3, 4), "target_ndim": 3},
-        result_shape=(2, 3, 4),
-        gives_view=True,
-    ),
-    "slice": Operation(
-        "runtime_gpu_slice", ("in_",), {"axis": 0, "start": 1, "stop": 3}, result_shape=(2, 4), gives_view=True
-    ),
-    "concat": Operation("runtime_gpu_concat", ("a", "b"), {"axis": 0}, result_shape=(6, 4)),
-    "concat_n": Operation("runtime_gpu_concat_n", ("inputs",), {"count": 1, "axis": 0}, listed=True),
-}
-every = pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
-makers = pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in ("concat", "concat_n")])
-
-
-@clause("KINA-STATUS-23", "54af5684")
-@every
-def test_null_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_null(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-2", "9d825a0c")
-@every
-def test_empty_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_empty_inputs(rt, "INVALID_ARGUMENT")
-
-
-@clause("KINA-TENSOR-3", "4dda0318")
-@clause("KINA-TENSOR-4", "d3e0cbf9")
-@every
-def test_strangers_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_strangers(rt, "INVALID_HANDLE")
-
-
-@clause("KINA-TENSOR-15", "7e378526")
-@clause("KINA-TENSOR-21", "8dec1558")
-@every
-def test_shapes_that_cannot_be_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_impossible_shapes(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-17", "5471aba4")
-@every
-def test_unknown_dtypes_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_unknown_dtypes(rt, "UNSUPPORTED")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_shape_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_shapes_of_out(rt, "INVALID_SHAPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@every
-def test_an_out_of_another_dtype_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_dtypes_of_out(rt, "INVALID_DTYPE")
-
-
-@clause("KINA-TENSOR-26", "eebbf8de")
-@clause("KINA-TENSOR-31", "aaeaa17d")
-@pytest.mark.needs("sim")
-@every
-def test_tensors_of_other_devices_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_other_devices(rt, "DEVICE_MISMATCH")
-
-
-@clause("KINA-TENSOR-14", "9c559134")
-@every
-def test_a_read_only_out_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_read_only(rt, "READ_ONLY")
-
-
-@clause("KINA-TENSOR-30", "2d933e5c")
-@every
-def test_an_out_that_touches_the_input_is_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_overlap(rt, "OVERLAP")
-
-
-@clause("KINA-TENSOR-32", "3cfb9a89")
-@every
-def test_failed_inputs_are_refused(rt: Executor, case: Operation) -> None:
-    case.refuses_failed_inputs(rt, "FAILED_INPUT")
-
-
-@clause("KINA-STATUS-44", "01bc6644")
-@makers
-def test_without_memory_there_is_no_result(rt: Executor, case: Operation) -> None:
-    case.refuses_without_memory(rt, "OUT_OF_MEMORY")
 
 
 @clause("KINA-STATUS-44", "01bc6644")
