@@ -2,6 +2,8 @@
 #include "impl/core/device.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <vector>
 
 #include "impl/core/capture.h"
@@ -32,18 +34,36 @@ Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
   return stream;
 }
 
-using Devices = std::vector<Device*>;
+// The devices of each type, in the order of their ids. Nearly every call looks one up.
+class Devices {
+ public:
+  Devices() {
+    for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
+      for (int32_t id = 0; id < (*backend)->device_count(); ++id)
+        rows_.at(static_cast<size_t>((*backend)->device_type())).push_back(new Device(**backend, id));
+  }
+  Device* find(int32_t type, int32_t id) const noexcept {
+    if (static_cast<uint32_t>(type) >= rows_.size()) return nullptr;
+    const std::vector<Device*>& row = rows_[static_cast<size_t>(type)];
+    return static_cast<uint32_t>(id) < row.size() ? row[static_cast<size_t>(id)] : nullptr;
+  }
 
-Devices enumerate() {
-  Devices found;
-  for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
-    for (int32_t id = 0; id < (*backend)->device_count(); ++id) found.push_back(new Device(**backend, id));
+ private:
+  std::array<std::vector<Device*>, 32> rows_;  // DLPack's types are small numbers
+};
+
+std::atomic<const Devices*> enumerated{nullptr};
+
+const Devices& devices() {
+  static const Devices& found = *new Devices;
+  enumerated.store(&found, std::memory_order_release);
   return found;
 }
 
-const Devices& devices() {
-  static const Devices& found = *new Devices(enumerate());
-  return found;
+// A device that some call has found before; NULL says nothing.
+Device* known_device(int32_t type, int32_t id) noexcept {
+  const Devices* known = enumerated.load(std::memory_order_acquire);
+  return known == nullptr ? nullptr : known->find(type, id);
 }
 
 }  // namespace
@@ -153,6 +173,8 @@ int32_t device_count(int32_t device_type) noexcept {
 }
 
 void require_device_id(int32_t device_type, int32_t device_id, Argument id_argument) {
+  if (known_device(device_type, device_id) != nullptr) [[likely]]
+    return;
   const int32_t count = device_count(device_type);
   require<Message::device_id_outside>(count == 0 || (device_id >= 0 && device_id < count), "KINA-STATUS-24",
                                       id_argument, device_id, count, device_type);
@@ -165,10 +187,11 @@ void require_device_type(int32_t device_type, Argument type_argument) {
 }
 
 Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
+  if (Device* device = known_device(device_type, device_id)) [[likely]]
+    return *device;
   require_device_id(device_type, device_id, id_argument);
   require_device_type(device_type, type_argument);
-  for (Device* device : devices())
-    if (device->type() == device_type && device->id() == device_id) return *device;
+  if (Device* device = devices().find(device_type, device_id)) return *device;
   refuse<Message::internal>("KINA-STATUS-24", type_argument, "a counted device was not enumerated");
 }
 
