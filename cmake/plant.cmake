@@ -38,3 +38,14 @@ kina_plant(overflow impl/cpu/backend.cpp
 kina_plant(unlocked impl/core/condition.cpp
   "  const std::lock_guard lock(mutex());\n  failures_.mark("
   "  failures_.mark(")
+
+# Late failures that are lost, each in its own way. Found by ci/failures.
+kina_plant(unheard impl/core/check.cpp "finding_->is_set != 0" "false")
+kina_plant(stranded impl/core/condition.cpp "doubts.hand_on(*read);" "(void)read, (void)doubts;")
+kina_plant(unrepaired impl/core/condition.cpp
+  "  clear_doubts(runs);\n  if (doubt)"
+  "  if (doubt)")
+kina_plant(youngest impl/core/check.cpp
+  "candidate.check->number() - 1 < number - 1"
+  "candidate.check->number() - 1 > number - 1")
+kina_plant(eager impl/core/check.cpp "if (look == Look::all) return {hidden, open};" "(void)look; return {hidden, open};")

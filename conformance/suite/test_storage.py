@@ -1022,6 +1022,27 @@ def test_a_peers_tensor_is_not_shared_again(rt: Executor) -> None:
     rt.call("runtime_peer_share", tensor).refuses("UNSUPPORTED", tensor=opened, clause="KINA-STORAGE-56")
 
 
+@clause("KINA-STORAGE-57", "5a7fe6d2")
+@pytest.mark.needs("sim")
+def test_an_order_that_the_caller_left_out_is_no_failure(rt: Executor) -> None:
+    if rt.call("runtime_device_count", SIM).succeeds().out < 2 or not can_access(rt, 1, 0):
+        return
+    tensor = made(rt, "runtime_copy_to_device", in_=rt.tensor("f32", (100,), 1), device_id=0)
+    opened = made(rt, "runtime_peer_open", peer=peer_of(rt, tensor), device_type=SIM, device_id=1)
+    for _ in range(20):
+        assert rt.call("runtime_gpu_unary", tensor, op="KINA_UNARY_NEG").status(out=tensor) == "SUCCESS"
+        assert rt.call("runtime_gpu_unary", opened, op="KINA_UNARY_ABS").status(out=opened) == "SUCCESS"
+        made(rt, "runtime_gpu_unary", in_=opened, op="KINA_UNARY_NEG")
+    exported, params = rt.ffi.new("DLManagedTensorVersioned **"), rt.params("KinaDlpackParams", flags=1)
+    aliased = made(rt, "runtime_alias", in_=opened)
+    assert rt.function("runtime_to_dlpack")(exported, aliased.struct, params.cdata) == 0
+    exported[0].deleter(exported[0])
+    for device_id in (0, 1):
+        rt.call("runtime_device_synchronize", SIM, device_id).succeeds()
+
+    assert set(np.abs(made(rt, "runtime_copy_to_host", in_=opened).numpy()).tolist()) == {1.0}
+
+
 def can_access(rt: Executor, device_id: int, peer_id: int) -> bool:
     return bool(rt.call("runtime_device_can_access", SIM, device_id, peer_id).succeeds().out)
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "impl/core/geometry.h"
 
@@ -19,6 +20,12 @@ struct View {
   std::byte* data = nullptr;  // element 0
   KinaDtype dtype = 0;
   Geometry geometry;
+};
+
+// Addresses of bytes.
+struct Hull {
+  uint64_t first = 0;
+  uint64_t last = 0;  // one past
 };
 
 // An operation's row for one (op, dtype): NULL means that the device does not offer it.
@@ -141,6 +148,8 @@ struct Work {
   void (*copy)(void* to, const void* args) noexcept;  // the copy need not be destroyed
   // Calls `visit` for each view inside a copy of the arguments.
   void (*each_view)(void* args, void (*visit)(void* context, View& view, Access access), void* context);
+  // Bytes that the caller orders by itself: those of PEER tensors and of foreign memory [KINA-STREAM-38].
+  std::span<const Hull> by_caller;
 };
 
 class Backend {

@@ -158,14 +158,14 @@ void Doubts::raise(const Ref<Check>& check) {
   doubt_->entries_.push_back({check, {}});
 }
 
-// By age, each check once.
+// By age, each check once. The operation's own has no number yet and stays the last.
 void Doubts::add(Doubt::Entry entry) {
   if (entry.check->is_fine()) return;
   if (!doubt_) doubt_ = make_counted<Doubt>();
   std::vector<Doubt::Entry>& entries = doubt_->entries_;
   const auto place = std::lower_bound(
       entries.begin(), entries.end(), entry.check->number(),
-      [](const Doubt::Entry& candidate, uint64_t number) { return candidate.check->number() < number; });
+      [](const Doubt::Entry& candidate, uint64_t number) { return candidate.check->number() - 1 < number - 1; });
   if (place != entries.end() && place->check.get() == entry.check.get()) return;
   entries.insert(place, std::move(entry));
   while (entries.size() > kMostChecks) wait_for_oldest();

@@ -100,7 +100,8 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
       turn.add(*storage, Access::write, false);
     }
     turn.begin(stream);
-    launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from});
+    const Hull by_caller[] = {tensor.is_ordered_by_caller() ? hull_of(from) : Hull()};
+    launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from}, by_caller);
     turn.end(now(stream));
   }
   hold.storage = nullptr;

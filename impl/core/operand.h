@@ -26,6 +26,8 @@ class Operand {
   uint32_t flags() const noexcept { return flags_; }
   bool is_borrowed() const noexcept { return record_ == nullptr; }
   bool is_peer() const noexcept { return (flags_ & KINA_FLAG_PEER) != 0; }
+  // Nothing orders accesses to its bytes but what the caller asks for [KINA-STREAM-38].
+  bool is_ordered_by_caller() const noexcept { return is_peer() || is_borrowed() || storage()->is_foreign(); }
   // NULL for borrowed tensors.
   Storage* storage() const noexcept { return record_ == nullptr ? nullptr : record_->storage.get(); }
   const TensorRecord* record() const noexcept { return record_; }

@@ -91,6 +91,10 @@ bool Operation::reads_host() const noexcept {
 // In the turn nobody else hands checks on to the inputs. An output without elements depends on nothing that is read.
 void Operation::begin() {
   turn_.begin(*stream_);
+  if (stream_->device().backend().is_asynchronous()) {
+    for (const Operand* input : inputs_) note_callers_order(*input, input->view());
+    if (!made_) note_callers_order(out_, out_view_);
+  }
   if (stream_->device().backend().is_asynchronous() && !is_recorded_) {
     if (!out_view_.geometry.is_empty())
       for (const Operand* input : inputs_)
@@ -99,6 +103,10 @@ void Operation::begin() {
     if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
   }
   has_started_ = true;
+}
+
+void Operation::note_callers_order(const Operand& operand, const View& view) {
+  if (operand.is_ordered_by_caller()) by_caller_.push_back(hull_of(view));
 }
 
 Finding* Operation::expect_finding(int64_t extent) {

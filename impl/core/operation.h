@@ -33,9 +33,9 @@ class Inputs {
 // Runs or enqueues `work` on `stream`, where it takes the next position.
 void launch(Stream& stream, const Work& work);
 
-// Runs `row` on `stream`, on behalf of the call `name`.
+// Runs `row` on `stream`, on behalf of the call `name`; `by_caller` as in Work.
 template <class Args>
-void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
+void launch(const char* name, Stream& stream, Row<Args> row, const Args& args, std::span<const Hull> by_caller) {
   static_assert(std::is_trivially_destructible_v<Args>);
   const auto run = [](const void* erased_row, const void* erased_args, NativeStream native) {
     (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
@@ -44,7 +44,7 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args) {
     static_cast<Args*>(erased_args)->each_view([&](View& view, Access access) { visit(context, view, access); });
   };
   const auto copy = [](void* to, const void* from) noexcept { new (to) Args(*static_cast<const Args*>(from)); };
-  launch(stream, {name, run, &row, &args, sizeof(Args), copy, each_view});
+  launch(stream, {name, run, &row, &args, sizeof(Args), copy, each_view, by_caller});
 }
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
@@ -77,7 +77,7 @@ class Operation {
   void run(Row<Args> row, const Args& args) {
     guarded([&] {
       if (!has_started_) begin();
-      launch(function_, *stream_, row, args);
+      launch(function_, *stream_, row, args, by_caller_);
       has_written_ = has_written_ || is_in_out(args.out);
     });
   }
@@ -116,6 +116,7 @@ class Operation {
   // The storage that is written; NULL where nothing keeps a record of it.
   Storage* written() const noexcept { return made_ ? made_->record().storage.get() : out_.storage(); }
   bool is_in_out(const View& written) const noexcept;
+  void note_callers_order(const Operand& operand, const View& view);
   void note_failure(const Error& error) noexcept;
   void mark_out(KinaStatus status, const char* text) noexcept;
 
@@ -125,8 +126,9 @@ class Operation {
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
-  bool is_recorded_ = false;  // by a capture: it waits for nothing, and nothing waits for it
-  Turn turn_;                 // of work on an asynchronous device
+  bool is_recorded_ = false;     // by a capture: it waits for nothing, and nothing waits for it
+  Turn turn_;                    // of work on an asynchronous device
+  std::vector<Hull> by_caller_;  // what its work touches and the library does not order
   Doubts doubts_;
   Ref<Check> check_;              // its own, if any
   bool is_seen_ = false;          // what is written cannot depend on open checks when the call returns

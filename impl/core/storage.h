@@ -127,10 +127,6 @@ struct Hold {
 Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream);
 
 // The byte hull of a view as addresses; empty views have first == last.
-struct Hull {
-  uint64_t first = 0;
-  uint64_t last = 0;  // one past
-};
 Hull hull_of(const View& view) noexcept;
 
 }  // namespace kina

@@ -1,6 +1,7 @@
 // How a row of the host becomes work of a simulated device.
 #include "impl/sim/backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -44,20 +45,26 @@ class Task {
   std::shared_ptr<std::byte[]> args_;
 };
 
-using Touched = std::vector<std::pair<Hull, Access>>;
-
-Touched touched_by(const Work& work) {
-  Touched touched;
+Scheduler::Touched touched_by(const Work& work) {
+  struct Collector {
+    std::span<const Hull> by_caller;
+    Scheduler::Touched touched;
+  } collector{work.by_caller, {}};
   const std::unique_ptr<std::byte[]> args(new std::byte[work.args_bytes]);
   work.copy(args.get(), work.args);
   work.each_view(
       args.get(),
       [](void* context, View& view, Access access) {
-        if (view.data != nullptr && !view.geometry.is_empty())
-          static_cast<Touched*>(context)->emplace_back(hull_of(view), access);
+        if (view.data == nullptr || view.geometry.is_empty()) return;
+        auto& [by_caller, touched] = *static_cast<Collector*>(context);
+        const Hull hull = hull_of(view);
+        const bool is_by_caller = std::any_of(by_caller.begin(), by_caller.end(), [&](const Hull& other) {
+          return other.first <= hull.first && hull.last <= other.last;
+        });
+        touched.push_back({hull, access, is_by_caller});
       },
-      &touched);
-  return touched;
+      &collector);
+  return std::move(collector.touched);
 }
 
 KinaSimStream* native_make_queue(int32_t device);

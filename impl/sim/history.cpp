@@ -9,6 +9,11 @@ namespace {
 
 bool is_before(const Deed& deed, const Clock& clock) { return clock.of(deed.stream) >= deed.count; }
 
+// A release, which has no position, follows everybody.
+bool must_follow(const Deed& later, const Deed& earlier) {
+  return later.count == 0 || (!later.is_by_caller && !earlier.is_by_caller);
+}
+
 const char* word(Access access) { return access == Access::read ? "reads" : "writes"; }
 
 }  // namespace
@@ -50,7 +55,8 @@ std::optional<MissingEdge> History::missing(uint64_t first, uint64_t last, Acces
                                             const Clock& clock) const {
   std::optional<MissingEdge> found;
   const auto demand = [&](const Deed& earlier, Access earlier_access) {
-    if (!found && !is_before(earlier, clock)) found = MissingEdge{earlier, earlier_access, deed, access};
+    if (!found && must_follow(deed, earlier) && !is_before(earlier, clock))
+      found = MissingEdge{earlier, earlier_access, deed, access};
   };
   each(*this, first, last, [&](const Entry& bytes) {
     if (bytes.writer) demand(*bytes.writer, Access::write);

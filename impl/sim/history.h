@@ -17,6 +17,7 @@ struct Deed {
   uint32_t stream = 0;
   uint64_t count = 0;  // its position on the stream, from 1
   const char* name = "";
+  bool is_by_caller = false;  // touches the bytes as far as the caller ordered it, and is followed as far
 };
 
 // Two pieces of work on the same bytes, one of them a write, with no order between them.

@@ -21,6 +21,12 @@ constexpr std::chrono::milliseconds kPatience{2};
   refuse<Message::device_lost>("KINA-DEVICE-21", {}, int32_t{kDLExtDev}, device);
 }
 
+// What a piece of work does to some of its bytes.
+Deed part_of(Deed deed, bool is_by_caller) noexcept {
+  deed.is_by_caller = is_by_caller;
+  return deed;
+}
+
 }  // namespace
 
 Scheduler& Scheduler::instance() {
@@ -159,21 +165,21 @@ void Scheduler::submit(Queue& queue, Item item) {
 // Throws with nothing changed where an edge is missing or memory is out; after it `note` takes no memory.
 void Scheduler::check(const Touched& touched, const Deed& deed, const Clock& clock) {
   require<Message::missing_edge>(violation_.empty(), "KINA-STREAM-35", {}, violation_.c_str());
-  for (const auto& [hull, access] : touched) {
+  for (const auto& [hull, access, is_by_caller] : touched) {
     History* history = history_of(hull);
     if (history == nullptr) continue;
     history->prepare(hull.first, hull.last);
-    const auto missing = history->missing(hull.first, hull.last, access, deed, clock);
+    const auto missing = history->missing(hull.first, hull.last, access, part_of(deed, is_by_caller), clock);
     if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
   }
   // An access may have cut what an earlier one had prepared.
-  for (const auto& [hull, access] : touched)
+  for (const auto& [hull, access, is_by_caller] : touched)
     if (History* history = history_of(hull)) history->prepare(hull.first, hull.last);
 }
 
 void Scheduler::note(const Touched& touched, const Deed& deed) noexcept {
-  for (const auto& [hull, access] : touched)
-    if (History* history = history_of(hull)) history->note(hull.first, hull.last, access, deed);
+  for (const auto& [hull, access, is_by_caller] : touched)
+    if (History* history = history_of(hull)) history->note(hull.first, hull.last, access, part_of(deed, is_by_caller));
 }
 
 void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> work, const Touched& touched,

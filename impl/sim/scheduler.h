@@ -32,10 +32,17 @@ struct Item {
   std::shared_ptr<Event> await;
 };
 
+// Bytes that a piece of work reads or writes.
+struct Touch {
+  Hull hull;
+  Access access;
+  bool is_by_caller = false;  // see Work
+};
+
 // Recorded work with what is needed to check it again at every replay.
 struct Captured {
   std::function<void()> work;
-  std::vector<std::pair<Hull, Access>> touched;
+  std::vector<Touch> touched;
   const char* name;
 };
 
@@ -57,7 +64,7 @@ struct Queue {
 
 class Scheduler {
  public:
-  using Touched = std::vector<std::pair<Hull, Access>>;
+  using Touched = std::vector<Touch>;
 
   // The one of the process, made from the environment and never torn down.
   static Scheduler& instance();

@@ -1,26 +1,10 @@
 // The simulated scheduler while host memory is out: what it refuses leaves no trace that later work would trip over.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <new>
 
 #include "impl/sim/scheduler.h"
-
-namespace {
-
-// How many more allocations of this thread succeed; below zero: all.
-thread_local int t_left = -1;
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  if (t_left == 0) throw std::bad_alloc();
-  if (t_left > 0) --t_left;
-  if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) return data;
-  throw std::bad_alloc();
-}
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
+#include "impl/tests/heap.h"
 
 namespace kina::sim {
 namespace {
@@ -46,14 +30,14 @@ struct Stage {
   // Whether `step` found memory when only `count` more allocations succeed.
   template <class F>
   static bool survives(int count, F&& step) {
-    t_left = count;
+    tests::heap_left = count;
     bool has_passed = true;
     try {
       step();
     } catch (const std::bad_alloc&) {
       has_passed = false;
     }
-    t_left = -1;
+    tests::heap_left = -1;
     return has_passed;
   }
 

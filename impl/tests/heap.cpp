@@ -1,0 +1,25 @@
+// The test program's operator new.
+#include "impl/tests/heap.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace kina::tests {
+
+thread_local int64_t heap_left = -1;
+thread_local uint64_t heap_asked = 0;
+
+}  // namespace kina::tests
+
+using namespace kina::tests;
+
+void* operator new(size_t bytes) {
+  ++heap_asked;
+  if (heap_left == 0) throw std::bad_alloc();
+  if (heap_left > 0) --heap_left;
+  if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) return data;
+  throw std::bad_alloc();
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, size_t) noexcept { std::free(data); }

@@ -1,0 +1,12 @@
+// The heap of the test program, counted, and out of memory on demand.
+#pragma once
+
+#include <cstdint>
+
+namespace kina::tests {
+
+// Of the calling thread: how many more allocations succeed (below zero: all), and how many were asked for.
+extern thread_local int64_t heap_left;
+extern thread_local uint64_t heap_asked;
+
+}  // namespace kina::tests
