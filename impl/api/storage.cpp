@@ -164,7 +164,7 @@ KinaStatus runtime_peer_share(KinaPeer* out, const KinaTensor* tensor) {
     require<Message::borrowed_refused>(!shared.is_borrowed(), "KINA-STORAGE-56", {2, "tensor"}, "tensor");
     require<Message::peer_refused>((shared.flags() & KINA_FLAG_PEER) == 0, "KINA-STORAGE-56", {2, "tensor"}, "tensor");
     *result = handle_of<KinaPeer>(name_reference(peers(), shared));
-    shared.storage()->hold();  // the pin: the tensor holds as long as this call runs
+    shared.storage()->pin();  // the pin: the tensor holds as long as this call runs
   });
 }
 
@@ -188,6 +188,6 @@ KinaStatus runtime_peer_release(KinaPeer peer) {
     HandleArgument shared(peer, {1, "peer"}, peers(), Kind::peer);
     dereference(shared);
     end_reference(peers(), peer, shared.argument(), Kind::peer);
-    shared->storage().drop();
+    shared->storage().unpin();
   });
 }

@@ -54,7 +54,7 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     dereference(made, ordered);
     const DtypeRow* row = find_dtype(dtype);
     View view;
-    view.geometry = checked_geometry(shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
+    check_geometry(view.geometry, shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
     require_device_id(device_type, device_id, {6, "device_id"});
     require_stream_of(device_type, device_id, ordered);
     view.dtype = require_dtype(dtype, {4, "dtype"}).dtype;
@@ -64,7 +64,7 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     Stream& place = ordered ? *ordered : current_stream(device);
     require_announced(place);
     const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
-    Ref<Storage> storage = Storage::allocate(resource_for(place), bytes, place);
+    Hold storage = Storage::allocate(resource_for(place), bytes, place);
     view.data = storage->data();
     const uint64_t name = ordered ? value_of(stream) : place.handle.load();
     NewTensor(std::move(storage), device, name, KINA_FLAG_OWNED, view).publish(*made);
@@ -76,9 +76,12 @@ KinaStatus runtime_free(KinaTensor* tensor) {
     Output freed(tensor, {1, "tensor"});
     freed.present_struct();
     if (freed.is_empty()) return;
-    freed.resolve();
-    require<Message::stale_tensor>(freed.is_borrowed() || end_tensor(tensor->handle), "KINA-TENSOR-4", {1, "tensor"},
-                                   "tensor");
+    if (tensor->handle == 0) {
+      freed.resolve();
+    } else {
+      const Hold last = take_tensor(tensor->handle);
+      require<Message::stale_tensor>(static_cast<bool>(last), "KINA-TENSOR-4", {1, "tensor"}, "tensor");
+    }
     *tensor = KINA_TENSOR_INIT;
   });
 }
@@ -92,7 +95,7 @@ KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* sh
     dereference_values(made, source);
     const DtypeRow* row = find_dtype(source.dtype());
     View view;
-    view.geometry = checked_geometry(shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
+    check_geometry(view.geometry, shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
     require<Message::view_outside>(lies_inside(view.geometry, source.geometry(), offset_elements), "KINA-TENSOR-50",
                                    {6, "offset_elements"}, "offset_elements", "in");
     offer(source);

@@ -38,14 +38,14 @@ void forget(void* context) {
 
 }  // namespace
 
-Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream) {
+Hold hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream) {
   auto entry = std::make_unique<Entry>(Entry{{&device, data, bytes}, nullptr});
   Registry& known = registry();
   const std::lock_guard lock(known.mutex);
   const auto found = known.entries.find(entry->key);
-  if (found != known.entries.end() && found->second->storage->try_hold())
-    return Ref<Storage>::share(found->second->storage);
-  Ref<Storage> storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
+  if (found != known.entries.end())
+    if (Hold shared = found->second->storage->try_hold()) return shared;
+  Hold storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
   entry->storage = storage.get();
   known.entries[entry->key] = entry.get();
   (void)entry.release();  // `forget` ends it

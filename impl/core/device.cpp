@@ -69,7 +69,7 @@ Device* known_device(int32_t type, int32_t id) noexcept {
 }  // namespace
 
 Device::Device(Backend& backend, int32_t id)
-    : backend_(backend), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
+    : backend_(backend), type_(backend.device_type()), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
 
 Ref<Stream> Device::phase(int32_t n) {
   const std::lock_guard lock(mutex);

@@ -19,7 +19,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   Backend& backend() const noexcept { return backend_; }
-  int32_t type() const noexcept { return backend_.device_type(); }
+  int32_t type() const noexcept { return type_; }
   int32_t id() const noexcept { return id_; }
   DLDevice name() const noexcept { return {static_cast<DLDeviceType>(type()), id_}; }
 
@@ -44,7 +44,8 @@ class Device {
 
  private:
   Backend& backend_;
-  int32_t id_;
+  const int32_t type_;
+  const int32_t id_;
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
   std::vector<Ref<Stream>> pooled_;

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "impl/core/block_cache.h"
 #include "impl/core/capture.h"
 #include "impl/core/operation.h"
 
@@ -38,14 +39,19 @@ void follow_consumer(Storage& storage, Stream& stream) noexcept {
 template <class Managed>
 struct Export {
   Managed managed{};
-  Ref<Storage> storage;
+  int32_t ndim = 0;  // as the arrays were made for, whatever the consumer writes into its struct
+  Hold storage;
   Ref<Stream> stream;
 
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
 
+  static size_t bytes_for(int32_t ndim) noexcept {
+    return sizeof(Export) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
+  }
+
   static Export* make(int32_t ndim) {
-    const size_t bytes = sizeof(Export) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
-    Export* made = new (::operator new(bytes)) Export;
+    Export* made = new (take_block(bytes_for(ndim))) Export;
+    made->ndim = ndim;
     made->managed.manager_ctx = made;
     made->managed.deleter = [](Managed* exported) {
       if (exported != nullptr) destroy(static_cast<Export*>(exported->manager_ctx));
@@ -54,23 +60,18 @@ struct Export {
   }
 
   static void destroy(Export* made) {
-    if (made->storage) {
-      if (made->stream) follow_consumer(*made->storage, *made->stream);
-      made->storage->count_tensor(-1);
-      made->storage->drop();
-    }
+    const Hold last = std::move(made->storage);
+    if (last && made->stream) follow_consumer(*last, *made->stream);
+    const size_t bytes = bytes_for(made->ndim);
     made->~Export();
-    ::operator delete(made);
+    give_block(made, bytes);
   }
 
-  // Takes over one hold of `kept`.
-  void fill(Ref<Storage> kept, const Operand& tensor, const View& view, const ExportTerms& terms) noexcept {
-    const int32_t ndim = view.geometry.ndim;
+  void fill(Hold kept, const Operand& tensor, const View& view, const ExportTerms& terms) noexcept {
     Geometry shown = view.geometry;
     make_canonical(shown);
-    std::copy_n(shown.extents, ndim, arrays());
-    std::copy_n(shown.strides, ndim, arrays() + ndim);
-    kept->count_tensor(1);
+    copy_entries(arrays(), shown.extents, ndim);
+    copy_entries(arrays() + ndim, shown.strides, ndim);
     DLTensor& dl = managed.dl_tensor;
     dl.data = shown.is_empty() ? nullptr : view.data;
     dl.device = kept->shown_on(tensor.device());
@@ -84,14 +85,13 @@ struct Export {
 };
 
 // A compact copy in fresh bytes of the tensor's device.
-Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms) {
+Hold copied(const Operand& tensor, View& view, const ExportTerms& terms) {
   Device& device = tensor.device();
   Stream& stream = terms.stream ? *terms.stream : current_stream(device);
   const View from = view;
   make_compact(view.geometry);
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
-  Ref<Storage> storage = Storage::allocate(resource_for(stream), bytes, stream);
-  Hold hold{storage.get()};
+  Hold storage = Storage::allocate(resource_for(stream), bytes, stream);
   view.data = storage->data();
   if (bytes != 0) {
     Turn turn;
@@ -104,7 +104,6 @@ Ref<Storage> copied(const Operand& tensor, View& view, const ExportTerms& terms)
     launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from}, by_caller);
     turn.end(now(stream));
   }
-  hold.storage = nullptr;
   return storage;
 }
 
@@ -119,18 +118,15 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
     }
   } pending{Export<Managed>::make(tensor.geometry().ndim)};
   View view = tensor.view();
-  Ref<Storage> storage = Ref<Storage>::share(tensor.storage());
+  Hold copy;
   if (terms.is_copy) {
-    storage = copied(tensor, view, terms);
-  } else {
-    require<Message::stale_tensor>(storage->try_hold(), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
-    Hold hold{storage.get()};
-    if (terms.stream) follow_writer(*storage, *terms.stream);
-    hold.storage = nullptr;
+    copy = copied(tensor, view, terms);
+  } else if (terms.stream) {
+    follow_writer(*tensor.storage(), *terms.stream);
   }
-  pending.made->fill(std::move(storage), tensor, view, terms);
-  require<Message::stale_tensor>(end_tensor(tensor.tensor().handle), "KINA-TENSOR-4", tensor.argument(),
-                                 tensor.argument().name);
+  Hold ended = take_tensor(tensor.tensor().handle);  // nothing fails from here on
+  require<Message::stale_tensor>(static_cast<bool>(ended), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
+  pending.made->fill(terms.is_copy ? std::move(copy) : std::move(ended), tensor, view, terms);
   return &std::exchange(pending.made, nullptr)->managed;
 }
 
@@ -194,8 +190,8 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
                                       dl.ndim);
   ImportedTensor imported;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
-  imported.view.geometry =
-      checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument, "KINA-DLPACK-40");
+  check_geometry(imported.view.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument,
+                 "KINA-DLPACK-40");
   make_canonical(imported.view.geometry);
   locate(imported, dl, row, argument);
   const bool is_host_memory = is_read_by_host(dl.device.device_type);
@@ -217,7 +213,7 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
 
 void import_tensor(KinaTensor& out, const ImportedTensor& imported, const ImportTerms& terms) {
   Stream& stream = terms.stream == nullptr ? current_stream(*imported.device) : *terms.stream;
-  Ref<Storage> storage =
+  Hold storage =
       Storage::foreign(*imported.device, imported.lowest, imported.bytes, StorageOrigin::imported, {}, stream);
   Storage& bytes = *storage;
   bytes.is_copied = terms.is_copied;

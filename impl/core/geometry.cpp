@@ -7,16 +7,22 @@
 namespace kina {
 namespace {
 
-// Orders axes by the size of their strides, smallest first.
+uint64_t magnitude_of(int64_t stride) noexcept {
+  return stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+}
+
+// Orders axes by the size of their strides, smallest first. Most layouts are row-major, so that the last axis comes
+// first and nothing moves.
 int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
   int32_t used = 0;
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis)
-    if (geometry.extents[axis] > 1) axes[used++] = axis;
-  const auto magnitude = [&](int32_t axis) {
-    const int64_t stride = geometry.strides[axis];
-    return stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
-  };
-  std::sort(axes, axes + used, [&](int32_t a, int32_t b) { return magnitude(a) < magnitude(b); });
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    if (geometry.extents[axis] <= 1) continue;
+    const uint64_t magnitude = magnitude_of(geometry.strides[axis]);
+    int32_t place = used++;
+    for (; place > 0 && magnitude_of(geometry.strides[axes[place - 1]]) > magnitude; --place)
+      axes[place] = axes[place - 1];
+    axes[place] = axis;
+  }
   return used;
 }
 
@@ -24,25 +30,31 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
 
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument, const char* overflow) {
+  Geometry geometry;
+  check_geometry(geometry, extents, strides, ndim, element_bytes, argument, overflow);
+  return geometry;
+}
+
+void check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                    uint64_t element_bytes, Argument argument, const char* overflow) {
   require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
                                       ndim);
-  Geometry geometry;
   geometry.ndim = ndim;
-  std::optional<int64_t> bytes = static_cast<int64_t>(element_bytes);
+  auto bytes = static_cast<int64_t>(element_bytes);
+  bool overflows = false;
   for (int32_t axis = 0; axis < ndim; ++axis) {
     const int64_t extent = extents[axis];
     require<Message::negative_extent>(extent >= 0, "KINA-TENSOR-15", argument, argument.name, extent, axis);
     geometry.extents[axis] = extent;
     geometry.strides[axis] = strides == nullptr ? 0 : strides[axis];
-    if (bytes) bytes = checked_multiply(*bytes, std::max<int64_t>(extent, 1));
+    overflows |= __builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes);
   }
-  require<Message::shape_overflow>(bytes.has_value(), overflow, argument, argument.name);
+  require<Message::shape_overflow>(!overflows, overflow, argument, argument.name);
   if (strides == nullptr) make_compact(geometry);
-  if (geometry.is_empty()) return geometry;
+  if (geometry.is_empty()) return;
   const std::optional<Span> span = span_of(geometry);
   const int64_t limit = INT64_MAX / static_cast<int64_t>(element_bytes) - 1;
   require<Message::shape_overflow>(span && span->high < limit && span->low > -limit, overflow, argument, argument.name);
-  return geometry;
 }
 
 void make_compact(Geometry& geometry) noexcept {
@@ -83,8 +95,7 @@ bool has_self_overlap(const Geometry& geometry) noexcept {
   const int32_t used = sorted_axes(geometry, axes);
   uint64_t reach = 0;
   for (int32_t i = 0; i < used; ++i) {
-    const int64_t stride = geometry.strides[axes[i]];
-    const uint64_t magnitude = stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+    const uint64_t magnitude = magnitude_of(geometry.strides[axes[i]]);
     if (magnitude <= reach) return true;
     reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
   }

@@ -19,6 +19,14 @@ inline std::optional<int64_t> checked_multiply(int64_t a, int64_t b) noexcept {
   return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
 
+// Copies entries that are too few for a call of memcpy, which is what compilers make of a loop that they see through.
+inline void copy_entries(int64_t* to, const int64_t* from, int32_t count) noexcept {
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = from[i];
+    __asm__ volatile("");
+  }
+}
+
 // Shape and strides of a tensor, both in elements. Only the first `ndim` entries mean anything.
 struct Geometry {
   int32_t ndim = 0;
@@ -49,14 +57,10 @@ struct Geometry {
   }
 
  private:
-  // All 32 axes are half a kilobyte, and those that count are few: too few for a call of memcpy, which is what the
-  // compiler makes of a loop that it sees through.
+  // All 32 axes are half a kilobyte, and those that count are few.
   void copy_axes(const int64_t* from_extents, const int64_t* from_strides) noexcept {
-    for (int32_t axis = 0; axis < ndim; ++axis) {
-      extents[axis] = from_extents[axis];
-      strides[axis] = from_strides[axis];
-      __asm__ volatile("");
-    }
+    copy_entries(extents, from_extents, ndim);
+    copy_entries(strides, from_strides, ndim);
   }
 };
 
@@ -69,6 +73,8 @@ struct Span {
 // Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
 // `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well. `overflow` is the clause that
 // an overflow breaks.
+void check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                    uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument, const char* overflow = "KINA-STATUS-25");
 

@@ -57,7 +57,7 @@ void Operand::validate() {
   const DLTensor& dl = tensor_->dl;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
   view_.dtype = dtype_of(dl.dtype);
-  view_.geometry = checked_geometry(dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
+  check_geometry(view_.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
   // A number until the hull is known to lie inside: no pointer goes beyond what the caller has.
   view_.data = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(dl.data) + dl.byte_offset);
   if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
@@ -108,10 +108,7 @@ void refuse_failed(const Operand& operand, const char* clause) {
 
 NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {
   Device& device = in.device();
-  if (!in.is_borrowed()) {
-    in.storage()->hold();
-    return {Ref<Storage>::share(in.storage()), device, in.stream(), flags, view};
-  }
+  if (!in.is_borrowed()) return {in.storage()->hold(), device, in.stream(), flags, view};
   Stream* named = streams().find(in.stream());
   Stream& stream = named && &named->device() == &device ? *named : device.main();
   const KinaTensor& tensor = in.tensor();

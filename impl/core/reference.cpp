@@ -10,16 +10,20 @@ TensorReference::TensorReference(const Operand& tensor)
       flags_(tensor.flags()),
       view_(tensor.view()) {}
 
+Hold TensorReference::hold(const char* clause, Argument argument) const {
+  Hold held = storage_->try_hold();
+  require<Message::storage_gone>(static_cast<bool>(held), clause, argument, argument.name);
+  return held;
+}
+
 NewTensor TensorReference::open(const char* clause, Argument argument) const {
-  require<Message::storage_gone>(storage_->try_hold(), clause, argument, argument.name);
-  return {storage_, device_, stream_, flags_, view_};
+  return {hold(clause, argument), device_, stream_, flags_, view_};
 }
 
 NewTensor TensorReference::open_on(Device& device, const char* clause, Argument argument) const {
   if (&device == &storage_->device()) return open(clause, argument);
-  require<Message::storage_gone>(storage_->try_hold(), clause, argument, argument.name);
   const uint32_t flags = KINA_FLAG_VIEW | KINA_FLAG_PEER | (flags_ & KINA_FLAG_READ_ONLY);
-  return {storage_, device, current_stream(device).handle, flags, view_};
+  return {hold(clause, argument), device, current_stream(device).handle, flags, view_};
 }
 
 HandleTable<TensorReference>& weak_references() {

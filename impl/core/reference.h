@@ -19,6 +19,7 @@ class TensorReference final : public Counted {
 
  private:
   ~TensorReference() override = default;
+  Hold hold(const char* clause, Argument argument) const;
 
   Ref<Storage> storage_;
   Device& device_;

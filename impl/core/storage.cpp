@@ -11,9 +11,17 @@
 namespace kina {
 namespace {
 
+// Each thread takes them in batches.
 uint64_t next_id() noexcept {
   static std::atomic<uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (t_cache == nullptr) return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  constexpr uint64_t kBatch = 1024;
+  StorageIds& ids = t_cache->storage_ids;
+  if (ids.last == ids.end) {
+    ids.last = last.fetch_add(kBatch, std::memory_order_relaxed);
+    ids.end = ids.last + kBatch;
+  }
+  return ++ids.last;
 }
 
 // What torn bytes carry when there was no memory to say more. Made before it can be needed.
@@ -33,7 +41,7 @@ Storage::Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin 
       origin_(origin),
       stream_(Ref<Stream>::share(&stream)) {}
 
-Ref<Storage> Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
+Hold Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
   // The block waits in `block` until the object that gives it back exists.
   struct Block {
     Resource& resource;
@@ -42,16 +50,16 @@ Ref<Storage> Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& s
     void* data;
     ~Block() { resource.deallocate(data, bytes, kStorageAlignment, stream); }
   } block{*resource, stream, bytes, resource->allocate(bytes, kStorageAlignment, stream)};
-  Ref<Storage> storage = Ref<Storage>::adopt(
+  Hold storage(
       new Storage(resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
   storage->resource_ = std::move(resource);
   block.data = nullptr;
   return storage;
 }
 
-Ref<Storage> Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
-                              Stream& stream) {
-  Ref<Storage> storage = Ref<Storage>::adopt(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
+Hold Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
+                      Stream& stream) {
+  Hold storage(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
   storage->owner_ = owner;
   return storage;
 }
@@ -61,11 +69,11 @@ DLDevice Storage::shown_on(const Device& device) const noexcept {
   return {static_cast<DLDeviceType>(memory_type), 0};
 }
 
-bool Storage::try_hold() noexcept {
-  uint64_t holders = holders_.load(std::memory_order_acquire);
-  while (holders != 0)
-    if (holders_.compare_exchange_weak(holders, holders + 1, std::memory_order_acq_rel)) return true;
-  return false;
+Hold Storage::try_hold() noexcept {
+  uint64_t keepers = keepers_.load(std::memory_order_acquire);
+  while (keepers != 0)
+    if (keepers_.compare_exchange_weak(keepers, keepers + kHold, std::memory_order_acq_rel)) return Hold(this);
+  return Hold();
 }
 
 // What takes the bytes back looks at them after every use: in stream order, or when the host sees that all has run.
@@ -121,8 +129,9 @@ void Storage::give_back_after_uses() noexcept {
   resource->deallocate(data_, bytes_, kStorageAlignment, *stream_, told);
 }
 
-void Storage::drop() {
-  if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void Storage::leave(uint64_t keeper) {
+  if (keepers_.fetch_sub(keeper, std::memory_order_acq_rel) != keeper) return;
+  const Ref<Storage> last = Ref<Storage>::adopt(this);
   if (resource_) {
     give_back();
   } else {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <utility>
 
+#include "impl/core/block_cache.h"
 #include "impl/core/condition.h"
 #include "impl/core/counted.h"
 #include "impl/core/mutex.h"
@@ -13,6 +15,7 @@
 namespace kina {
 
 class Device;
+class Hold;
 
 // How the bytes of a storage go back when nobody holds them any more.
 struct ForeignOwner {
@@ -24,11 +27,11 @@ enum class StorageOrigin : uint8_t { allocated, imported, borrowed };
 
 class Storage final : public Counted {
  public:
-  // Bytes of `resource`, ordered on `stream`. Made with one hold, to be taken over by the first tensor.
-  static Ref<Storage> allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream);
+  // Bytes of `resource`, ordered on `stream`.
+  static Hold allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream);
   // Memory of somebody else, from `data` on.
-  static Ref<Storage> foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
-                              Stream& stream);
+  static Hold foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
+                      Stream& stream);
 
   uint64_t id() const noexcept { return id_; }  // never reused
   Device& device() const noexcept { return device_; }
@@ -39,20 +42,22 @@ class Storage final : public Counted {
   Resource* resource() const noexcept { return resource_.get(); }
   Stream& stream() const noexcept { return *stream_; }
 
-  // A hold keeps the bytes. Tensors, exports and peers' pins hold; weak references do not.
-  void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
-  // A hold where there still is one, atomic against the last drop.
-  bool try_hold() noexcept;
-  // Gives a hold back; the last one gives the bytes back to where they came from.
-  // Throws nothing, but a foreign deleter may end the thread.
-  void drop();
+  // What keeps the bytes: tensors and exports by a hold each, and pins of peers. Weak references do not.
+  // A hold where there is one already.
+  Hold hold() noexcept;
+  // A hold where there still is one, atomic against the last drop; else none.
+  Hold try_hold() noexcept;
+  void pin() noexcept { keepers_.fetch_add(kPin, std::memory_order_relaxed); }
+  // These give it back; the last one gives the bytes back to where they came from.
+  // They throw nothing, but a foreign deleter may end the thread.
+  void drop() { leave(kHold); }
+  void unpin() { leave(kPin); }
 
   // A use of the bytes could not be noted: nothing can follow it, so they never go back and count as leaked.
   void abandon() noexcept { is_abandoned_.store(true, std::memory_order_release); }
 
   // Live tensors and exports, for exclusivity.
-  void count_tensor(int32_t change) noexcept { tensors_.fetch_add(change, std::memory_order_acq_rel); }
-  int32_t tensors() const noexcept { return tensors_.load(std::memory_order_acquire); }
+  uint64_t tensors() const noexcept { return keepers_.load(std::memory_order_acquire) % kPin; }
 
   bool is_copied = false;  // imported with IS_COPIED: foreign memory that is ours alone
   int32_t memory_type =
@@ -93,11 +98,15 @@ class Storage final : public Counted {
   }
 
  private:
+  static constexpr uint64_t kHold = 1, kPin = uint64_t{1} << 32;
+  void leave(uint64_t keeper);
   bool settle_uses() noexcept;
   void give_back() noexcept;
   void give_back_after_uses() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
   ~Storage() override { delete condition_.load(std::memory_order_acquire); }
+  static void* operator new(size_t bytes) { return take_block(bytes); }
+  static void operator delete(void* block, size_t bytes) noexcept { give_block(block, bytes); }
   Condition& condition();
 
   const uint64_t id_;
@@ -109,22 +118,42 @@ class Storage final : public Counted {
   Ref<Stream> stream_;
   ForeignOwner owner_;
   bool is_owner_on_host_ = true;
-  std::atomic<uint64_t> holders_{1};
-  std::atomic<int32_t> tensors_{0};
+  std::atomic<uint64_t> keepers_{kHold};  // they share one reference to this object
   std::atomic<bool> is_abandoned_{false};
   std::atomic<Condition*> condition_{nullptr};  // made with the first mark
 };
 
-// One hold of `storage`, which goes back unless somebody has taken it over by then: storage is NULL.
-struct Hold {
-  Storage* storage;
-  ~Hold() {
-    if (storage != nullptr) storage->drop();
+// One hold of a storage, or none.
+class Hold {
+ public:
+  Hold() = default;
+  // Takes over a hold.
+  explicit Hold(Storage* storage) noexcept : storage_(storage) {}
+  Hold(Hold&& other) noexcept : storage_(std::exchange(other.storage_, nullptr)) {}
+  Hold& operator=(Hold&& other) noexcept {
+    std::swap(storage_, other.storage_);
+    return *this;
   }
+  ~Hold() noexcept(false) {
+    if (storage_ != nullptr) storage_->drop();
+  }
+
+  Storage* get() const noexcept { return storage_; }
+  Storage* operator->() const noexcept { return storage_; }
+  Storage& operator*() const noexcept { return *storage_; }
+  explicit operator bool() const noexcept { return storage_ != nullptr; }
+
+ private:
+  Storage* storage_ = nullptr;
 };
 
-// The storage of the caller's memory at `data`, one for all views and aliases of it, with a hold for one more of them.
-Ref<Storage> hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream);
+inline Hold Storage::hold() noexcept {
+  keepers_.fetch_add(kHold, std::memory_order_relaxed);
+  return Hold(this);
+}
+
+// The storage of the caller's memory at `data`, one for all views and aliases of it.
+Hold hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream);
 
 // The byte hull of a view as addresses; empty views have first == last.
 Hull hull_of(const View& view) noexcept;

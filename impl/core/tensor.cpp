@@ -40,10 +40,14 @@ View TensorRecord::view() const noexcept {
   return result;
 }
 
-NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
-    : record_(nullptr) {
-  Hold hold{storage.get()};
-  record_ = make_record(view.geometry.ndim);
+bool TensorRecord::is_empty() const noexcept {
+  for (int32_t axis = 0; axis < ndim; ++axis)
+    if (arrays()[axis] == 0) return true;
+  return false;
+}
+
+NewTensor::NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
+    : record_(make_record(view.geometry.ndim)) {
   record_->ndim = view.geometry.ndim;
   record_->device = &device;
   record_->stream = stream;
@@ -52,8 +56,8 @@ NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint
   record_->dtype = view.dtype;
   for (int32_t copy = 0; copy < 2; ++copy) {
     int64_t* arrays = record_->arrays() + 2 * copy * record_->ndim;
-    std::copy_n(view.geometry.extents, record_->ndim, arrays);
-    std::copy_n(view.geometry.strides, record_->ndim, arrays + record_->ndim);
+    copy_entries(arrays, view.geometry.extents, record_->ndim);
+    copy_entries(arrays + record_->ndim, view.geometry.strides, record_->ndim);
   }
   try {
     record_->handle = tensors().insert(record_);
@@ -61,19 +65,17 @@ NewTensor::NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint
     destroy_record(record_);
     throw;
   }
-  storage->count_tensor(1);
   record_->storage = std::move(storage);
-  hold.storage = nullptr;
 }
 
 NewTensor::~NewTensor() {
-  if (record_ != nullptr) end_tensor(record_->handle);
+  if (record_ != nullptr) take_tensor(record_->handle);
 }
 
 void NewTensor::publish(KinaTensor& out) noexcept {
   TensorRecord& record = *record_;
   const Storage& storage = *record.storage;
-  const bool has_bytes = storage.data() != nullptr && !record.view().geometry.is_empty();
+  const bool has_bytes = storage.data() != nullptr && !record.is_empty();
   out = KINA_TENSOR_INIT;
   out.dl.data = has_bytes ? storage.data() : nullptr;
   out.dl.device = storage.shown_on(*record.device);
@@ -93,14 +95,12 @@ void NewTensor::publish(KinaTensor& out) noexcept {
 
 const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
 
-bool end_tensor(uint64_t handle) {
+Hold take_tensor(uint64_t handle) noexcept {
   TensorRecord* record = tensors().remove(handle);
-  if (record == nullptr) return false;
-  const Ref<Storage> storage = std::move(record->storage);
+  if (record == nullptr) return Hold();
+  Hold storage = std::move(record->storage);
   destroy_record(record);
-  storage->count_tensor(-1);
-  storage->drop();
-  return true;
+  return storage;
 }
 
 }  // namespace kina

@@ -10,7 +10,7 @@ namespace kina {
 // dl.strides point to.
 struct TensorRecord {
   uint64_t handle = 0;
-  Ref<Storage> storage;
+  Hold storage;
   Device* device = nullptr;   // where work on it runs; not the storage's device for PEER tensors
   uint64_t stream = 0;        // handle of the stream it was created on
   std::byte* data = nullptr;  // element 0
@@ -19,6 +19,7 @@ struct TensorRecord {
   int32_t ndim = 0;
 
   View view() const noexcept;
+  bool is_empty() const noexcept;
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
   const int64_t* arrays() const noexcept { return reinterpret_cast<const int64_t*>(this + 1); }
 };
@@ -26,8 +27,8 @@ struct TensorRecord {
 // A tensor that is being made: its record, and a handle that dies with this object unless `publish` is called.
 class NewTensor {
  public:
-  // Takes over one hold of `storage`. `view` lies inside it. Throws OUT_OF_MEMORY.
-  NewTensor(Ref<Storage> storage, Device& device, uint64_t stream, uint32_t flags, const View& view);
+  // `view` lies inside `storage`. Throws OUT_OF_MEMORY.
+  NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t flags, const View& view);
   NewTensor(const NewTensor&) = delete;
   NewTensor& operator=(const NewTensor&) = delete;
   ~NewTensor();
@@ -43,8 +44,8 @@ class NewTensor {
 // The record of a live handle, else NULL.
 const TensorRecord* find_tensor(uint64_t handle) noexcept;
 
-// Ends the tensor that `handle` names: its hold on the storage goes. False when it was not live.
-bool end_tensor(uint64_t handle);
+// Ends the tensor that `handle` names and hands over its hold; none when it was not live.
+Hold take_tensor(uint64_t handle) noexcept;
 
 // Flags of what is derived from a tensor with `flags`: OWNED becomes VIEW.
 constexpr uint32_t view_flags(uint32_t flags) noexcept {

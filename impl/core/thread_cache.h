@@ -7,11 +7,18 @@
 
 namespace kina {
 
+// Numbers for the storages that the thread makes next: last + 1 … end.
+struct StorageIds {
+  uint64_t last = 0;
+  uint64_t end = 0;
+};
+
 struct ThreadCache {
   LeaseRow leases;
   SlotCache tensor_slots;
   SlotCache scope_slots;
   BlockCache blocks;
+  StorageIds storage_ids;
 };
 
 // The calling thread's, once thread_block() has made it; NULL before, and while the thread ends.
