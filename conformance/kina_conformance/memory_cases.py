@@ -77,12 +77,7 @@ ROWS = {
 
 # Rows without a test of the suite, and why.
 OUTSIDE = {
-    "P03": "it shows where each stream keeps blocks of its own",
-    "P05": "it shows where a block that was given back is not waited for",
-    "P10": "it shows where a block that was given back is not waited for",
     "P55": "a fault of a test harness, not of a runtime; threads of our tests start at barriers",
-    "P65": "a stream captures only with feature capture",
-    "P66": "a stream captures only with feature capture",
     "P56": "a matter of speed: the benchmarks have its bar (logging that is off adds at most 1 ns)",
 }
 

@@ -68,6 +68,17 @@ WRONG(memory_deallocate) {
   return stream == NULL || stream == home ? REAL(memory_deallocate) : KINA_SUCCESS;
 }
 
+// ==== P03: what a stream gives back goes to the main one, and all take it from there
+WRONG(memory_deallocate) {
+  KinaStream home = NULL;
+  real_stream_main(&home, 12, 0);
+  if (stream != NULL) {
+    real_stream_wait(home, stream);
+    stream = home;
+  }
+  return REAL(memory_deallocate);
+}
+
 // ==== P04: a thread's streams are those of the device that it used first
 static _Thread_local int32_t first_device = -1;
 WRONG(stream_checkout) {

@@ -304,3 +304,21 @@ WRONG(device_synchronize) {
   if (last_pool != NULL) real_resource_trim(NULL, last_pool, 0);
   return status;
 }
+
+// ==== P65: when a capture runs out of memory its pool is emptied
+static KinaResource captured;
+WRONG(capture_push) {
+  captured = resource;
+  return REAL(capture_push);
+}
+WRONG(alloc) {
+  const KinaStatus status = REAL(alloc);
+  if (status == KINA_ERROR_OUT_OF_MEMORY && captured != NULL) real_resource_trim(NULL, captured, 0);
+  return status;
+}
+
+// ==== P66: work that is recorded takes its memory from where all other work does
+WRONG(capture_push) {
+  if (stream != NULL && resource != NULL) real_resource_current(&resource, 12, 0);
+  return REAL(capture_push);
+}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance.memory_cases import memory_case
 from kina_conformance.simulated import DEVICE, Graph, Native
 
 pytestmark = [pytest.mark.needs("capture"), pytest.mark.needs("sim")]
@@ -105,6 +106,7 @@ def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> N
     assert inside >= 9
 
 
+@memory_case("P66")
 @clause("KINA-STREAM-39", "f2ebef15")
 @given(count=st.integers(1, 6))
 def test_memory_of_recorded_work_comes_from_the_announced_resource_alone(rt: Executor, count: int) -> None:
@@ -136,6 +138,7 @@ def test_announcing_binds_no_stream(rt: Executor) -> None:
     rt.call("runtime_scope_pop", token).succeeds()
 
 
+@memory_case("P65")
 @clause("KINA-STREAM-39", "f2ebef15")
 def test_a_capture_whose_resource_is_exhausted_is_out_of_memory_and_goes_on(rt: Executor) -> None:
     """The pool gives nothing back upstream while a stream captures, and asks for no more than its maximum."""

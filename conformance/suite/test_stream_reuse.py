@@ -29,7 +29,7 @@ from kina_conformance.devices import (
 )
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import Producer
-from kina_conformance.resources import Info, in_thread
+from kina_conformance.resources import Info, address, in_thread
 
 pytestmark = pytest.mark.needs("sim")
 
@@ -86,6 +86,23 @@ def test_blocks_of_streams_that_have_ended_stay_usable(rt: Executor) -> None:
     assert Info(rt, resource).upstream_calls <= 1, "a pool grew though every block had come back"
     for i, result in enumerate(results):
         are(rt, result, -i)
+
+
+@memory_case("P03")
+@clause("KINA-RESOURCE-72", "d5c7113e")
+def test_streams_that_take_turns_do_not_take_each_others_blocks(rt: Executor) -> None:
+    resource, streams = pool(rt), [checkout(rt) for _ in range(4)]
+    places: dict[int, set[int]] = {stream.value: set() for stream in streams}
+
+    for i in range(ROUNDS):
+        held = [(stream, take(rt, resource, stream)) for stream in streams[i % 4 :] + streams[: i % 4]]
+        for stream, block in held:
+            used(rt, block, stream, i)
+            places[stream.value].add(address(rt, block))
+        for stream, block in reversed(held):
+            give(rt, resource, block, stream)
+
+    assert len(set.union(*places.values())) == sum(map(len, places.values())), "a stream took what another gave back"
 
 
 @memory_case("P05")
