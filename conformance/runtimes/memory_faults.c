@@ -68,15 +68,18 @@ WRONG(memory_deallocate) {
   return stream == NULL || stream == home ? REAL(memory_deallocate) : KINA_SUCCESS;
 }
 
-// ==== P03: what a stream gives back goes to the main one, and all take it from there
+// ==== P03: whoever asks gets what anybody gave back, and waits for that stream
+WRONG(memory_allocate) {
+  const Block kept = recall(NULL, bytes);
+  if (kept.data == NULL || bytes == 0) return REAL(memory_allocate);
+  if (stream != NULL && kept.stream != NULL) real_stream_wait(stream, kept.stream);
+  *out = kept.data;
+  return KINA_SUCCESS;
+}
 WRONG(memory_deallocate) {
-  KinaStream home = NULL;
-  real_stream_main(&home, 12, 0);
-  if (stream != NULL) {
-    real_stream_wait(home, stream);
-    stream = home;
-  }
-  return REAL(memory_deallocate);
+  if (data == NULL) return REAL(memory_deallocate);
+  remember((Block){.data = data, .bytes = bytes, .stream = stream});
+  return KINA_SUCCESS;
 }
 
 // ==== P04: a thread's streams are those of the device that it used first
