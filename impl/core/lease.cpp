@@ -25,22 +25,19 @@ bool enable_remote_fences() noexcept {
   return ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-// Every thread of the process has passed a full fence. False where the kernel has taken that away since.
-bool fence_all_threads() noexcept {
-  if (fences_are_remote.load(std::memory_order_relaxed))
-    return ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) || enable_remote_fences();
-  fence_fully();
-  return true;
-}
+bool ask_for_fences() noexcept { return ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) || enable_remote_fences(); }
 #else
 bool enable_remote_fences() noexcept { return false; }
-bool fence_all_threads() noexcept {
-  fence_fully();
-  return true;
-}
+bool ask_for_fences() noexcept { return false; }
 #endif
 
 }  // namespace
+
+bool fence_all_threads() noexcept {
+  if (fences_are_remote.load(std::memory_order_relaxed)) return ask_for_fences();
+  fence_fully();
+  return true;
+}
 
 // All rows, and the objects without references that wait for leases to end.
 class LeaseBook {

@@ -70,6 +70,10 @@ inline void fence_lease() noexcept {
   }
 }
 
+// The other half: every thread of the process has passed a full fence. False where the kernel has taken that away
+// since.
+bool fence_all_threads() noexcept;
+
 inline constinit std::atomic<bool> objects_wait{false};
 // Ends the objects whose last lease has ended.
 void end_waiting_objects() noexcept;

@@ -110,6 +110,7 @@ class Resource : public Leasable {
     return release_one_of(2) ? Ending::is_released : Ending::look_again;
   }
 
+  void count_taken(const Request& request) noexcept;
   void count_given(const Request& request) noexcept;
   void count_leaked(uint64_t bytes) noexcept;
   ResourceCounters& counters() noexcept { return counters_; }
@@ -117,7 +118,6 @@ class Resource : public Leasable {
 
  private:
   Request counted(Request request) const noexcept;
-  void count_taken(const Request& request) noexcept;
 
   Device& device_;
   Ref<Resource> upstream_;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "impl/core/lease.h"
 #include "impl/core/thread.h"
 #include "impl/memory/lane.h"
 #include "impl/memory/slab.h"
@@ -13,20 +14,40 @@ namespace kina {
 
 class PoolResource;
 
-// A lock that its owner takes with one exchange; others come for a trim, an exhausted pool or its end. No fork waits
-// for it: a child leaves alone what another thread held.
-class BriefLock {
+// A lock that its owner, one thread, takes by two plain stores; who visits fences all threads first. Visitors come one
+// at a time, for a trim, an exhausted pool or its end. No fork waits for it: a child leaves alone what another thread
+// held.
+class OwnersLock {
  public:
   void lock() noexcept {
-    if (is_held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
-      wait();
+    is_held_.store(true, std::memory_order_relaxed);
+    fence_lease();
+    if (has_visitor_.load(std::memory_order_acquire)) [[unlikely]]
+      give_way();
   }
-  bool try_lock() noexcept { return !is_held_.exchange(true, std::memory_order_acquire); }
   void unlock() noexcept { is_held_.store(false, std::memory_order_release); }
 
+  void visit() noexcept;
+  // False where the owner holds it.
+  bool try_visit() noexcept;
+  void leave() noexcept { has_visitor_.store(false, std::memory_order_release); }
+
  private:
-  void wait() noexcept;
+  void give_way() noexcept;
   std::atomic<bool> is_held_{false};
+  std::atomic<bool> has_visitor_{false};
+};
+
+// The lock as a visitor holds it.
+class CacheVisit {
+ public:
+  explicit CacheVisit(OwnersLock& lock) noexcept : lock_(lock) { lock_.visit(); }
+  CacheVisit(const CacheVisit&) = delete;
+  CacheVisit& operator=(const CacheVisit&) = delete;
+  ~CacheVisit() { lock_.leave(); }
+
+ private:
+  OwnersLock& lock_;
 };
 
 // Two stacks of blocks of one size: where the first is empty or full, the other one takes its place, and only where
@@ -103,17 +124,20 @@ class CacheCounters {
   }
 };
 
-// Belongs to its thread, which may look at it when the pool is gone. Everything but the names is guarded by `lock`; it
-// opens and closes under the lock of all caches as well.
+// Belongs to its thread, which may look at it when the pool is gone. All but the names is guarded by `lock`; it opens
+// and closes under the lock of all caches as well.
 class PoolCache {
  public:
-  PoolCache() = default;
+  explicit PoolCache(const ThreadBlock* thread) noexcept : owner(thread) {}
   PoolCache(const PoolCache&) = delete;
   PoolCache& operator=(const PoolCache&) = delete;
   ~PoolCache();
 
-  BriefLock lock;
-  bool is_open = false;  // closed: `pool` may be gone
+  OwnersLock lock;
+  bool is_open = false;     // closed: `pool` may be gone
+  bool is_ordered = false;  // what follows is the pool's
+  uint64_t serial = 0;
+  SizeClasses sizes{kStorageAlignment};
   PoolResource* pool = nullptr;
   StreamCache* current = nullptr;  // of the stream that it was used for last
   CacheCounters counters;
@@ -126,7 +150,7 @@ class PoolCache {
   } names;
 
   StreamCache* streams = nullptr;
-  const void* owner = nullptr;  // the thread; NULL: shared
+  const ThreadBlock* const owner;
   PoolCache* next_of_thread = nullptr;
   PoolCache* previous = nullptr;  // in the pool's list
   PoolCache* next = nullptr;

@@ -100,9 +100,7 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
   while (true) {
     if (void* data = search(request, *lane, has_collected, is_hit)) {
       lock.unlock();
-      PoolCache& cache = enter_cache();
-      const std::lock_guard cache_lock(cache.lock, std::adopt_lock);
-      count_taken(cache, request, is_hit);
+      count_taken(request, is_hit);
       return {data, KINA_SUCCESS};
     }
     is_hit = false;

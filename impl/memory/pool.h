@@ -44,6 +44,8 @@ class PoolResource final : public Resource {
   // With the cache's lock, for the stream that it was used for last.
   void* take_at_hand(PoolCache& cache, Request request) noexcept;
   bool give_at_hand(PoolCache& cache, void* data, Request request) noexcept;
+  void keep(StreamCache& here, Block& block, uint32_t size_class) noexcept;
+  void fold(PoolCache& cache) noexcept;
   // With the lock of all caches: takes everything back from `cache`, which may belong to another pool afterwards.
   void close(PoolCache& cache) noexcept;
 
@@ -57,18 +59,18 @@ class PoolResource final : public Resource {
                        Stream& stream) noexcept override;
 
   // ---- caches: pool_caches.cpp ----
-  // The calling thread's cache, open and locked.
-  PoolCache& enter_cache() noexcept;
-  PoolCache& open_cache() noexcept;
-  PoolCache* find_cache(ThreadBlock* thread) noexcept;
+  // The calling thread's cache, open and locked; NULL when host memory is out.
+  PoolCache* enter_cache() noexcept;
+  PoolCache* open_cache(ThreadBlock& thread) noexcept;
+  PoolCache* find_cache(ThreadBlock& thread) const noexcept;
   void renew_caches() noexcept;
   void flush_caches() noexcept;
-  // With the cache's lock: moves what it has at hand to the lanes; ends its part in this pool.
+  // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.
   void drain(PoolCache& cache) noexcept;
   void unlink(PoolCache& cache) noexcept;
-  void fold(PoolCache& cache) noexcept;
   void raise_peak(int64_t live) noexcept;
   void count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept;
+  void count_taken(const Request& request, bool is_hit) noexcept;
   void count_given(PoolCache& cache, const Request& request) noexcept;
   // Makes the magazines for `stream` the current ones; false when host memory is out.
   bool select(PoolCache& cache, Stream& stream) noexcept;
@@ -81,6 +83,7 @@ class PoolResource final : public Resource {
   Return put_back(StreamCache& here, void* data, const Request& request) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                         Stream& stream) noexcept;
+  Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
   bool wait_for_all(std::span<const Point> uses, Stream& stream) noexcept;
   bool make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept;
   void keep_after(const Stamp& stamp, Lane& lane, Block& block, uint32_t size_class) noexcept;
@@ -148,7 +151,6 @@ class PoolResource final : public Resource {
 
   // With the lock of all caches.
   PoolCache* caches_ = nullptr;
-  PoolCache common_;  // of threads that could get none
   bool keeps_itself_ = false;
   uint64_t cache_forks_ = forks();
 

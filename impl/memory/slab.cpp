@@ -29,15 +29,6 @@ uint32_t room_index(uint32_t count) noexcept { return static_cast<uint32_t>(std:
 
 std::array<std::atomic<Slab::Leaf*>, 65536> Slab::leaves_;
 
-Return Block::give(const Request& request) noexcept {
-  const uint64_t wanted = live_word(request);
-  uint64_t seen = wanted;
-  if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
-    return Return::done;
-  constexpr uint64_t kMarks = kLive | kLive >> 1;
-  return (seen & kMarks) == (wanted & kMarks) ? Return::different : Return::unknown;
-}
-
 Slab* Slab::obtain(uint32_t room) noexcept {
   {
     Unused& all = unused();

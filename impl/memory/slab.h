@@ -66,7 +66,14 @@ struct Block {
     return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}) >> 62);
   }
   // Of several callers exactly one ends a live block.
-  Return give(const Request& request) noexcept;
+  Return give(const Request& request) noexcept {
+    const uint64_t wanted = live_word(request);
+    uint64_t seen = wanted;
+    if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
+      return Return::done;
+    constexpr uint64_t kMarks = kLive | kLive >> 1;
+    return (seen & kMarks) == (wanted & kMarks) ? Return::different : Return::unknown;
+  }
 
   void start_batch(uint32_t count, uint64_t position) noexcept {
     word.store(uint64_t{count} << kCountShift | position, std::memory_order_relaxed);

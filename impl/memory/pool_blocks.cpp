@@ -1,0 +1,267 @@
+// How blocks go out of a thread's cache and come back to it, and the fast ways of the two raw block functions.
+#include <new>
+
+#include "impl/core/device.h"
+#include "impl/memory/pool.h"
+
+namespace kina {
+namespace {
+
+using CacheLock = std::lock_guard<OwnersLock>;
+
+bool has_names(const PoolCache& cache, const ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
+  const PoolCache::Names& names = cache.names;
+  if (names.resource != resource || names.stream != stream || resource == 0) return false;
+  if (names.resource_place->load(std::memory_order_acquire) != resource) return false;
+  if (names.stream_place == nullptr) return thread.scopes.is_empty();
+  return names.stream_place->load(std::memory_order_acquire) == stream;
+}
+
+PoolCache* named_cache(uint64_t resource, uint64_t stream) noexcept {
+  const ThreadBlock* thread = thread_block();
+  PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
+  return cache != nullptr && has_names(*cache, *thread, resource, stream) ? cache : nullptr;
+}
+
+bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
+
+}  // namespace
+
+void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
+  PoolCache* cache = named_cache(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
+  const CacheLock lock(cache->lock);
+  if (!cache->is_open) [[unlikely]]
+    return nullptr;
+  if (cache->sizes.serves(bytes) && alignment <= cache->sizes.granule() && !cache->is_ordered) [[likely]] {
+    Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
+    if (block != nullptr) [[likely]] {
+      block->take({bytes, 0, BlockUse::raw});
+      cache->counters.taken(bytes, true);
+      if (cache->counters.is_full()) cache->pool->fold(*cache);
+      return block->data;
+    }
+  }
+  return cache->pool->take_at_hand(*cache, {bytes, alignment, BlockUse::raw});
+}
+
+bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
+  PoolCache* cache = named_cache(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
+  Slab* slab = Slab::find(data);
+  const CacheLock lock(cache->lock);
+  if (!cache->is_open) [[unlikely]]
+    return false;
+  if (slab != nullptr && slab->pool() == cache->serial && alignment <= cache->sizes.granule() && !cache->is_ordered)
+      [[likely]] {
+    Block* block = slab->contains(data) ? slab->block_at(data) : nullptr;
+    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}) == Return::done) [[likely]] {
+      if (!cache->current->magazines[slab->size_class()].push(*block)) [[unlikely]]
+        cache->pool->keep(*cache->current, *block, slab->size_class());
+      cache->counters.given(bytes);
+      if (cache->counters.is_full()) cache->pool->fold(*cache);
+      return true;
+    }
+  }
+  return cache->pool->give_at_hand(*cache, data, {bytes, alignment, BlockUse::raw});
+}
+
+void learn_names(const Resource& pool, uint64_t resource, uint64_t stream) noexcept {
+  const ThreadBlock* thread = thread_block();
+  PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
+  if (cache == nullptr || cache->pool != &pool || cache->owner != thread) return;
+  if (stream == 0 && !thread->scopes.is_empty()) return;
+  cache->names = {resource, stream, resources().place_of(resource), stream == 0 ? nullptr : streams().place_of(stream)};
+  if (cache->names.resource_place == nullptr || (stream != 0 && cache->names.stream_place == nullptr))
+    cache->names = {};  // another thread ended the name meanwhile
+}
+
+// On streams that the caller uses by itself as well more is asked of a call than a cache knows.
+bool PoolResource::is_ordinary(const PoolCache& cache) const noexcept {
+  if (!is_ordered_) return true;
+  return !cache.current->lane.stream()->timeline.has_foreign_work.load(std::memory_order_acquire) && !is_lost();
+}
+
+void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
+  if (!is_ordinary(cache)) [[unlikely]]
+    return nullptr;
+  request.alignment = std::max(request.alignment, alignment());
+  void* data = serve(*cache.current, request);
+  if (data != nullptr) count_taken(cache, request, true);
+  return data;
+}
+
+bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
+  request.alignment = std::max(request.alignment, alignment());
+  if (!is_ordinary(cache)) [[unlikely]]
+    return false;
+  if (put_back(*cache.current, data, request) != Return::done) return false;
+  count_given(cache, request);
+  return true;
+}
+
+Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
+  {
+    PoolCache* cache = enter_cache();
+    if (cache == nullptr) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+    const CacheLock lock(cache->lock, std::adopt_lock);
+    if (!select(*cache, stream)) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+    if (void* data = serve(*cache->current, request)) {
+      count_taken(*cache, request, true);
+      return {data, KINA_SUCCESS};
+    }
+  }
+  return take_slowly(request, stream);
+}
+
+Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
+  return do_give_after({}, data, request, stream);
+}
+
+// Nobody waits: whoever is given the bytes next runs after what is under way on them now.
+Return PoolResource::do_give_after(std::span<const Point> uses, void* data, const Request& request,
+                                   Stream& stream) noexcept {
+  PoolCache* cache = enter_cache();
+  if (cache == nullptr) return give_without_cache(uses, data, request, stream);
+  const CacheLock lock(cache->lock, std::adopt_lock);
+  StreamCache* here = select(*cache, stream) ? cache->current : nullptr;
+  const bool is_usual = here != nullptr && uses.empty() && !is_lost();
+  const Return answer = is_usual ? put_back(*here, data, request) : put_back_after(uses, here, data, request, stream);
+  if (answer == Return::done) count_given(*cache, request);
+  return answer;
+}
+
+bool PoolResource::is_lost() const noexcept { return is_ordered_ && device().backend().is_lost(device().id()); }
+
+void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
+  if (is_cut_from_slab(request)) {
+    const uint32_t size_class = sizes_.class_of(request.bytes);
+    Block* block = here.magazines[size_class].pop();
+    if (block == nullptr) [[unlikely]]
+      block = refill(here, size_class);
+    if (block != nullptr) {
+      block->take(request);
+      return block->data;
+    }
+  }
+  const Lock lock = enter();
+  void* data = arena_.take(request, here.lane.shelf());
+  return data != nullptr || !is_ordered_ ? data : arena_.take(request);
+}
+
+// A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane.
+Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
+  Magazine& magazine = here.magazines[size_class];
+  uint32_t count = 0;
+  Block* batch = here.lane.take(size_class, count);
+  if (batch == nullptr && is_ordered_) batch = home_.take(size_class, count);
+  if (batch == nullptr) {
+    {
+      const Lock lock = enter();
+      batch = cut_slab(size_class, here.lane);
+    }
+    const uint64_t position = batch == nullptr ? 0 : here.lane.position();
+    while (batch != nullptr) {
+      Block* last = batch;
+      for (count = 1; count < magazine.limit && last->next != nullptr; ++count) last = last->next;
+      Block* rest = std::exchange(last->next, nullptr);
+      if (rest == nullptr) break;
+      here.lane.put(size_class, batch, count, position);
+      batch = rest;
+    }
+  }
+  if (batch == nullptr) return nullptr;
+  magazine.loaded = batch;
+  magazine.count = static_cast<uint16_t>(count);
+  return magazine.pop();
+}
+
+Return PoolResource::end_block(void* data, const Request& request, Slab*& slab, Block*& block) noexcept {
+  slab = Slab::find(data);
+  if (slab == nullptr || slab->pool() != serial_ || !slab->contains(data)) {
+    slab = nullptr;
+    return Return::unknown;
+  }
+  block = slab->block_at(data);
+  if (block == nullptr) return Return::unknown;
+  if (request.alignment == alignment()) return block->give(request);
+  return block->is_live(request.use) ? Return::different : Return::unknown;
+}
+
+Return PoolResource::put_back(StreamCache& here, void* data, const Request& request) noexcept {
+  Slab* slab = nullptr;
+  Block* block = nullptr;
+  const Return answer = end_block(data, request, slab, block);
+  if (slab == nullptr) {
+    Stamp stamp = here.lane.stamp();
+    const Lock lock = enter();
+    return arena_.give(data, request, std::move(stamp));
+  }
+  if (answer == Return::done) keep(here, *block, slab->size_class());
+  return answer;
+}
+
+void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class) noexcept {
+  Magazine& magazine = here.magazines[size_class];
+  if (magazine.push(block)) [[likely]]
+    return;
+  here.lane.put(size_class, magazine.spare, magazine.spare_count, here.lane.position());
+  magazine.spare = nullptr;
+  magazine.spare_count = 0;
+  magazine.push(block);
+}
+
+// A block that was used on other streams as well, or of a device that is lost, or without host memory for the ordinary
+// way. What cannot be waited for is never used again.
+Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
+                                    Stream& stream) noexcept {
+  Stamp stamp;
+  const bool is_followed = here != nullptr && !is_lost();
+  const bool is_reusable = is_followed ? make_stamp(uses, here->lane, stamp) : wait_for_all(uses, stream);
+  Slab* slab = nullptr;
+  Block* block = nullptr;
+  Return answer = end_block(data, request, slab, block);
+  if (slab == nullptr) {
+    const Lock lock = enter();
+    answer = is_reusable ? arena_.give(data, request, std::move(stamp)) : arena_.abandon(data, request);
+  } else if (answer == Return::done && is_reusable) {
+    keep_after(stamp, is_followed ? here->lane : home_, *block, slab->size_class());
+  }
+  if (answer == Return::done && !is_reusable) count_leaked(request.bytes);
+  return answer;
+}
+
+bool PoolResource::wait_for_all(std::span<const Point> uses, Stream& stream) noexcept {
+  if (!is_ordered_) return true;
+  return std::all_of(uses.begin(), uses.end(), [](const Point& use) { return try_wait_for(use); }) && settle(stream);
+}
+
+// Without host memory to remember the uses the stream waits for them now.
+bool PoolResource::make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept {
+  OrderCalls calls;
+  Ref<Points> points = Ref<Points>::adopt(new (std::nothrow) Points);
+  bool is_made = true;
+  for (const Point& use : uses)
+    is_made = is_made && (points ? points->add(use, calls) : try_order_after(*lane.stream(), use, calls));
+  if (!points && calls.stream_waits != 0) count_work(*lane.stream());
+  count(calls);
+  stamp = lane.stamp();
+  if (!points) return is_made;
+  is_made = is_made && points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
+  stamp = {Stamp::kPoints, 0, nullptr, std::move(points)};
+  return is_made;
+}
+
+void PoolResource::keep_after(const Stamp& stamp, Lane& lane, Block& block, uint32_t size_class) noexcept {
+  block.next = nullptr;
+  auto* used = stamp.points ? new (std::nothrow) UsedBlock{&block, size_class, stamp.points, nullptr} : nullptr;
+  if (used != nullptr) return lane.put(used);
+  OrderCalls calls;
+  const bool is_ordered = stamp.all(
+      [&](const Point& use) { return lane.stream() == nullptr || try_order_after(*lane.stream(), use, calls); });
+  count(calls);
+  if (calls.stream_waits != 0) count_work(*lane.stream());
+  if (is_ordered) lane.put(size_class, &block, 1, lane.position());
+}
+
+}  // namespace kina
