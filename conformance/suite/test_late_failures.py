@@ -399,3 +399,38 @@ def test_a_check_of_a_lost_device_is_a_failure(rt: Executor) -> None:
     )
 
     assert told.split() == ["DEVICE_LOST", GATHER, "DEVICE_LOST", "0", "0"]
+
+
+@clause("KINA-STATUS-54", "b50a509c")
+@clause("KINA-DEVICE-21", "1a95b7fc")
+def test_releases_on_a_lost_device_succeed_and_count_what_they_leave(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        neg, where, info = rt.constants["KINA_UNARY_NEG"], ffi.new("KinaResource *"), ffi.new("KinaResourceInfo *")
+        info.struct_size = ffi.sizeof("KinaResourceInfo")
+        x, y, kept, stream = tensor(rt, (64,), (12, 0)), tensor(rt, (64,), (12, 0)), tensor(rt), ffi.new("KinaStream *")
+        assert rt.runtime_resource_current(where, 12, 0) == rt.runtime_stream_checkout(stream, 12, 0) == 0
+        for _ in range(3):
+            lost = rt.runtime_gpu_unary(y, x, neg)
+        out = ffi.new("KinaTensor *")
+        later = [
+            rt.runtime_gpu_unary(y, x, neg), rt.runtime_copy_to_host(out, y), rt.runtime_copy_to_device(out, kept, 0),
+            rt.runtime_tensor_synchronize(y), rt.runtime_device_synchronize(12, 0),
+            rt.runtime_stream_synchronize(stream[0]),
+            rt.runtime_alloc(out, [4], 1, rt.constants["KINA_DTYPE_F32"], 12, 0, ffi.NULL),
+        ]
+        print({word(rt, status) for status in [lost, *later]})
+        assert rt.runtime_resource_info(info, where[0]) == 0
+        live = info.live_bytes, info.live_blocks
+        print([rt.runtime_free(x), rt.runtime_free(y), rt.runtime_stream_checkin(stream[0])])
+        assert rt.runtime_resource_info(info, where[0]) == 0
+        print(live == (info.leaked_bytes, info.leaked_blocks) != (0, 0), info.live_bytes)
+        print(word(rt, rt.runtime_gpu_unary(out, kept, neg)))
+        """,
+        KINA_SIM_DEVICES="1",
+        KINA_SIM_FAULT="lost:3",
+    )
+
+    assert told.splitlines() == ["{'DEVICE_LOST'}", "[0, 0, 0]", "True 0", "SUCCESS"]
