@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -284,6 +285,36 @@ def test_the_root_is_the_first_of_very_many(rt: Executor) -> None:
 
     assert failure(rt, total) == failure(rt, bad[7])
     assert len({failure(rt, bad[i]) for i in (7, 60, 150)} - {0}) == 3
+
+
+@clause("KINA-STORAGE-41", "d85f08e3")
+@clause("KINA-STATUS-32", "6b61c460")
+def test_threads_that_look_at_once_find_one_failure(rt: Executor) -> None:
+    threads, rounds = 4, 25
+    bad = [gathered(rt, [4]) for _ in range(rounds)]
+    infos = [[rt.ffi.new("KinaFailureInfo *") for _ in range(rounds)] for _ in range(threads)]
+    outs = [[rt.ffi.new("KinaTensor *") for _ in range(rounds)] for _ in range(threads)]
+    negate, get, free = (rt.lib.functions[name] for name in (NEGATE, "runtime_failure_get", "runtime_free"))
+    gate, op = threading.Barrier(threads), rt.constant("KINA_UNARY_NEG")
+    statuses: list[int] = []
+
+    def look(number: int) -> None:
+        gate.wait()
+        for x, info, out in zip(bad, infos[number], outs[number], strict=True):
+            info.struct_size = rt.ffi.sizeof("KinaFailureInfo")
+            # Another thread may have looked already: then the operation does not run.
+            statuses.append(get(info, out if negate(out, x.struct, op) == 0 else x.struct))
+
+    workers = [threading.Thread(target=look, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert set(statuses) == {0}
+    roots = [{int(infos[number][i].failure) for number in range(threads)} for i in range(rounds)]
+    assert roots == [{failure(rt, x)} for x in bad] and all(roots)
+    assert all(free(out) == 0 for row in outs for out in row)
 
 
 # ---- where it ends ---------------------------------------------------------------------------------------------------

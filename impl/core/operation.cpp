@@ -88,21 +88,25 @@ bool Operation::reads_host() const noexcept {
   return does;
 }
 
-// In the turn nobody else hands checks on to the inputs. An output without elements depends on nothing that is read.
 void Operation::begin() {
   turn_.begin(*stream_);
   if (stream_->device().backend().is_asynchronous()) {
     for (const Operand* input : inputs_) note_callers_order(*input, input->view());
     if (!made_) note_callers_order(out_, out_view_);
-  }
-  if (stream_->device().backend().is_asynchronous() && !is_recorded_) {
-    if (!out_view_.geometry.is_empty())
-      for (const Operand* input : inputs_)
-        if (input->storage() != nullptr) input->storage()->hand_on(input->view(), doubts_);
-    if (check_) doubts_.raise(check_);
-    if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
+    if (!is_recorded_) collect_doubts();
   }
   has_started_ = true;
+}
+
+// In the turn nobody else writes the inputs, but somebody may look at them: what was a check before is a failure then.
+// An output without elements depends on nothing that is read.
+void Operation::collect_doubts() {
+  if (!out_view_.geometry.is_empty())
+    for (const Operand* input : inputs_)
+      if (input->storage() != nullptr) input->storage()->hand_on(input->view(), doubts_);
+  refuse_failed_inputs();
+  if (check_) doubts_.raise(check_);
+  if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
 }
 
 void Operation::note_callers_order(const Operand& operand, const View& view) {

@@ -112,6 +112,7 @@ class Operation {
   void prepare_turn();
   bool reads_host() const noexcept;
   void begin();
+  void collect_doubts();
   void answer_now();
   // The storage that is written; NULL where nothing keeps a record of it.
   Storage* written() const noexcept { return made_ ? made_->record().storage.get() : out_.storage(); }
