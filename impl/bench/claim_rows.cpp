@@ -39,8 +39,7 @@ struct Place {
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
-  ~Place() { storage->drop(); }
-  Ref<Storage> storage;
+  Hold storage;
   View view;
 };
 
