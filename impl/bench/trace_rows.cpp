@@ -172,7 +172,11 @@ void replay(Run& run, const Trace& trace) {
   const auto count = static_cast<double>(trace.steps().size());
   run.measure_whole([&] { play_trace(blocks.job(), 0, trace.steps().size()); }, count);
   const KinaResourceInfo info = pool.info();
-  run.report("reserved_to_peak", static_cast<double>(info.reserved_bytes) / static_cast<double>(info.peak_bytes));
+  KinaResourceInfo upstream{};
+  upstream.struct_size = sizeof upstream;
+  BENCH_OK(runtime_resource_info(&upstream, info.upstream));  // counts what the pool held at most
+  run.report("reserved_to_peak", static_cast<double>(upstream.peak_bytes) / static_cast<double>(info.peak_bytes));
+  run.report("spans", static_cast<double>(upstream.allocations));
   run.report("peak_bytes", static_cast<double>(info.peak_bytes));
   run.report("metadata_share", static_cast<double>(info.metadata_bytes) / static_cast<double>(info.reserved_bytes));
 }

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 constexpr uint64_t kFirstSpan = 2 * kMebibyte;
+constexpr uint64_t kNextSpan = 32 * kMebibyte;
 constexpr uint64_t kFixedStep = 32 * kMebibyte;
 
 // Pools with a threshold, to be found at a synchronise.
@@ -143,9 +144,13 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
   return {is_fixed_size || is_last_try ? Step::Kind::refuse : Step::Kind::reclaim};
 }
 
+// Spans do not merge: where they are small, what grows finds no room in them, and where they are large, much of the
+// last one stays unused.
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
-  if (plan_.growth == KINA_GROWTH_GEOMETRIC)
-    return std::max(needed, std::clamp(reserved_bytes_, kFirstSpan, kGibibyte));
+  if (plan_.growth == KINA_GROWTH_GEOMETRIC) {
+    if (reserved_bytes_ == 0) return std::max(needed, kFirstSpan);
+    return std::max(needed, std::clamp(reserved_bytes_ / 16, kNextSpan, kGibibyte));
+  }
   const uint64_t steps = needed / plan_.growth_bytes + (needed % plan_.growth_bytes != 0 ? 1 : 0);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(steps, plan_.growth_bytes, &bytes) ? needed : bytes;
