@@ -36,6 +36,7 @@ void Blocks::give_back_every_second() {
 
 namespace {
 
+constexpr uint64_t kWarmUp = uint64_t{1} << 17;  // steps until a pool has stopped growing
 constexpr uint32_t kKibibyte = 1024;
 constexpr uint32_t kMebibyte = 1024 * kKibibyte;
 constexpr uint32_t kSmall[2] = {256, 64 * kKibibyte};
@@ -71,7 +72,7 @@ void replace(Run& run, const Contender& contender, uint32_t slots, const uint32_
   const std::vector<Step> steps = draw_steps(1, slots, sizes[0], sizes[1]);
   Blocks blocks(place.source, steps, slots);
   blocks.fill();
-  replace_blocks(blocks.job(), 0, uint64_t{4} * slots);
+  replace_blocks(blocks.job(), 0, kWarmUp);
   run.measure(&replace_blocks, blocks.job());
   report_metadata(run, place.pool);
 }
@@ -85,7 +86,7 @@ void replace_beside(Run& run, const Source* source, size_t free_blocks, const ui
   Blocks blocks(source, steps, kSlots);
   blocks.fill();
   others.give_back_every_second();
-  replace_blocks(blocks.job(), 0, uint64_t{4} * kSlots);
+  replace_blocks(blocks.job(), 0, kWarmUp);
   run.measure(&replace_blocks, blocks.job());
 }
 
