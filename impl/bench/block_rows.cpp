@@ -5,9 +5,9 @@
 
 namespace kina::bench {
 
-std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32_t high) {
+std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32_t high, uint64_t count) {
   Random random(seed);
-  std::vector<Step> steps(uint64_t{1} << 16);
+  std::vector<Step> steps(count);
   for (Step& step : steps) step = {static_cast<uint32_t>(random.below(slots)), random.size_between(low, high)};
   return steps;
 }
@@ -69,7 +69,8 @@ void report_metadata(Run& run, const OwnedResource& pool) {
 
 void replace(Run& run, const Contender& contender, uint32_t slots, const uint32_t (&sizes)[2]) {
   const Place place(run, contender);
-  const std::vector<Step> steps = draw_steps(1, slots, sizes[0], sizes[1]);
+  // Few steps where few blocks make up most bytes: one round has to have all that can come.
+  const std::vector<Step> steps = draw_steps(1, slots, sizes[0], sizes[1], slots < 1000 ? 4096 : 65536);
   Blocks blocks(place.source, steps, slots);
   blocks.fill();
   replace_blocks(blocks.job(), 0, kWarmUp);

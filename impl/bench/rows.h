@@ -12,8 +12,8 @@ void add_logging_rows();
 void add_trace_rows();
 void add_stream_rows();
 
-// 65,536 steps over `slots` slots.
-std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32_t high);
+// Steps over `slots` slots, which rows run round and round; `count` is a power of two.
+std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32_t high, uint64_t count = 65536);
 
 // The live blocks of one job; what is left goes back at the end. Looks at steps that outlive it.
 class Blocks {
