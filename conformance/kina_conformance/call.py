@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments import HANDLES, OMITTED, Argument, converted
 from .checks import bytes_of, gaps_of, require_guards, require_same, require_well_formed
 from .contract import Function
+from .elsewhere import is_movable, require_the_same_bits
 from .memory import Handle, Tensor
 from .record import POISON, POISONS, Record, Violation
 
@@ -78,7 +79,14 @@ class Call:
             self._written_twice(given, result)
         elif self._is_fresh(given, result):
             self._written_afresh(given)
+        if self.rt.device_looks > 0 and is_movable(self, given, result):
+            self.rt.device_looks -= 1
+            require_the_same_bits(self, given, result)
         return result
+
+    def once(self) -> Result:
+        """As `succeeds`, without a second look at anything."""
+        return self._succeeding(self.given, POISONS[0])
 
     def refuses(
         self,

@@ -44,6 +44,7 @@ class Executor:
         self.ffi = self.lib.ffi
         self.live: list[tuple[Any, Callable[[], Any]]] = []
         self.fresh_looks = 0
+        self.device_looks = 0
         self.kept: list[Any] = []  # callbacks that the library may still call
 
     # ---- calls -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from .executor import Executor, Violation
 
 EXAMPLES = {"quick": 8, "standard": 60}
 SHRINKING_SECONDS = 5
+DEVICE_LOOKS = 3  # calls of a test that are made once more on a simulated device, where there is one
 FRESH_LOOKS = 3  # calls of a test whose new outs are made again on poisoned blocks
 _session: dict[str, Executor] = {}
 
@@ -136,6 +137,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     executor.journal.test(item.nodeid)
     executor.witness.undeclared.clear()
     executor.fresh_looks = FRESH_LOOKS
+    executor.device_looks = DEVICE_LOOKS if executor.offers("sim") else 0
     result = yield
     if executor.witness.undeclared:
         rows = ", ".join(f"{name} answered {status}" for name, status in sorted(set(executor.witness.undeclared)))

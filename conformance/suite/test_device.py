@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -314,6 +315,21 @@ def test_a_scope_of_one_device_leaves_the_others(rt: Executor) -> None:
 
 
 @memory_case("P13")
+@clause("KINA-DEVICE-24", "05363c56")
+@pytest.mark.needs("sim")
+@given(values=st.lists(st.floats(-50, 50, width=32), min_size=4, max_size=4))
+def test_a_simulated_device_gives_the_bits_of_the_host(rt: Executor, values: list[float]) -> None:
+    """As `succeeds` sees to in the tests of every operation."""
+    rt.device_looks = 3
+    x = rt.tensor("f32", (2, 2), np.reshape(values, (2, 2)), strides=(-1, 3))
+
+    rt.call("runtime_gpu_softmax", x, axis=0).succeeds()
+    rt.call("runtime_gpu_matmul", x, x, params={"activation": "KINA_UNARY_GELU"}).succeeds()
+    rt.call("runtime_gpu_reduce", x, axis=1, op="KINA_REDUCE_MEAN").succeeds()
+
+    assert rt.device_looks == 0
+
+
 @clause("KINA-DEVICE-21", "1a95b7fc")
 @clause("KINA-DEVICE-22", "229b1162")
 @pytest.mark.needs("sim")
