@@ -17,19 +17,23 @@ from kina_conformance import Executor, Handle, Tensor, clause
 from kina_conformance.plugin import session
 
 HOST = {"device_type": 1, "device_id": 0}
+DEVICE = {"device_type": 12, "device_id": 0}
+everywhere = pytest.mark.parametrize(
+    "place", [pytest.param(HOST, id="host"), pytest.param(DEVICE, id="simulated", marks=pytest.mark.needs("sim"))]
+)
 SIMULATED = 12
 GIVERS = ["runtime_stream_main", "runtime_stream_checkout", "runtime_stream_current", "runtime_stream_phase"]
 PUSHES = ["runtime_device_push", "runtime_stream_push", "runtime_phase_push", "runtime_redirect_push"]
 Value = TypeVar("Value")
 
 
-def main(rt: Executor) -> Handle:
-    handle: Handle = rt.call("runtime_stream_main", **HOST).succeeds().out
+def main(rt: Executor, place: dict[str, int] = HOST) -> Handle:
+    handle: Handle = rt.call("runtime_stream_main", **place).succeeds().out
     return handle
 
 
-def checkout(rt: Executor) -> Handle:
-    handle: Handle = rt.call("runtime_stream_checkout", **HOST).succeeds().out
+def checkout(rt: Executor, place: dict[str, int] = HOST) -> Handle:
+    handle: Handle = rt.call("runtime_stream_checkout", **place).succeeds().out
     return handle
 
 
@@ -37,25 +41,25 @@ def checkin(rt: Executor, stream: Handle) -> None:
     rt.call("runtime_stream_checkin", stream).succeeds()
 
 
-def phase(rt: Executor, number: int) -> Handle:
-    handle: Handle = rt.call("runtime_stream_phase", **HOST, phase=number).succeeds().out
+def phase(rt: Executor, number: int, place: dict[str, int] = HOST) -> Handle:
+    handle: Handle = rt.call("runtime_stream_phase", **place, phase=number).succeeds().out
     return handle
 
 
-def current(rt: Executor) -> Handle:
-    handle: Handle = rt.call("runtime_stream_current", **HOST).succeeds().out
+def current(rt: Executor, place: dict[str, int] = HOST) -> Handle:
+    handle: Handle = rt.call("runtime_stream_current", **place).succeeds().out
     return handle
 
 
-def push(rt: Executor, kind: str, stream: Handle | None = None) -> Handle:
+def push(rt: Executor, kind: str, stream: Handle | None = None, place: dict[str, int] = HOST) -> Handle:
     if kind == "runtime_device_push":
-        call = rt.call(kind, **HOST)
+        call = rt.call(kind, **place)
     elif kind == "runtime_phase_push":
         call = rt.call(kind, phase=1)
     elif kind == "runtime_resource_push":
-        call = rt.call(kind, rt.call("runtime_resource_current", **HOST).succeeds().out)
+        call = rt.call(kind, rt.call("runtime_resource_current", **place).succeeds().out)
     else:
-        call = rt.call(kind, stream or main(rt))
+        call = rt.call(kind, stream or main(rt, place))
     token: Handle = call.succeeds().out
     return token
 
@@ -101,11 +105,20 @@ def stream_of(tensor: Tensor) -> int:
     return int(tensor.rt.ffi.cast("uintptr_t", tensor.struct.stream))
 
 
-def allocated(rt: Executor, stream: Handle | None = None) -> Tensor:
-    call = rt.call("runtime_alloc", (3,), ndim=1, dtype="f32", **HOST, stream=stream)
+def allocated(rt: Executor, stream: Handle | None = None, place: dict[str, int] = HOST) -> Tensor:
+    call = rt.call("runtime_alloc", (3,), ndim=1, dtype="f32", **place, stream=stream)
     tensor: Tensor = call.succeeds().out
-    tensor.write([1, 2, 3])
+    if place == HOST:
+        tensor.write([1, 2, 3])
+    else:
+        rt.call("runtime_copy", rt.tensor("f32", (3,), [1, 2, 3]), **place, out=tensor).succeeds()
     return tensor
+
+
+def values(rt: Executor, tensor: Tensor) -> list[float]:
+    here = tensor if tensor.device == (1, 0) else rt.call("runtime_copy_to_host", tensor).succeeds().out
+    numbers: list[float] = here.numpy().tolist()
+    return numbers
 
 
 def negated(rt: Executor, x: Tensor) -> Tensor:
@@ -117,57 +130,71 @@ def negated(rt: Executor, x: Tensor) -> Tensor:
 
 
 @clause("KINA-STREAM-1", "3bc9d729")
-def test_the_main_stream_is_the_same_at_every_call_and_on_every_thread(rt: Executor) -> None:
-    first = main(rt)
+@everywhere
+def test_the_main_stream_is_the_same_at_every_call_and_on_every_thread(rt: Executor, place: dict[str, int]) -> None:
+    first = main(rt, place)
 
-    assert first and first == main(rt) == on_a_thread(lambda: main(rt))
+    assert first and first == main(rt, place) == on_a_thread(lambda: main(rt, place))
 
 
 @clause("KINA-STREAM-2", "60d19c12")
 @pytest.mark.parametrize("kind", PUSHES)
-def test_no_push_changes_the_main_stream(rt: Executor, kind: str) -> None:
-    before = main(rt)
-    token = push(rt, kind, checkout(rt) if kind in {"runtime_stream_push", "runtime_redirect_push"} else None)
+@everywhere
+def test_no_push_changes_the_main_stream(rt: Executor, place: dict[str, int], kind: str) -> None:
+    before = main(rt, place)
+    token = push(
+        rt, kind, checkout(rt, place) if kind in {"runtime_stream_push", "runtime_redirect_push"} else None, place=place
+    )
 
-    assert main(rt) == before
+    assert main(rt, place) == before
     pop(rt, token)
 
 
 @clause("KINA-STREAM-3", "bf9da2e0")
+@everywhere
 @given(count=st.integers(1, 20))
-def test_checked_out_streams_belong_to_one_caller(rt: Executor, count: int) -> None:
-    streams = [checkout(rt).value for _ in range(count)]
+def test_checked_out_streams_belong_to_one_caller(rt: Executor, place: dict[str, int], count: int) -> None:
+    streams = [checkout(rt, place).value for _ in range(count)]
 
-    assert len({*streams, main(rt).value, phase(rt, 0).value, phase(rt, 1).value}) == count + 3
+    assert len({*streams, main(rt, place).value, phase(rt, 0, place).value, phase(rt, 1, place).value}) == count + 3
 
 
 @clause("KINA-STREAM-4", "40f980a0")
 @clause("KINA-STATUS-26", "4bd48c17")
-def test_a_checkin_ends_the_handle_and_the_stream_comes_again_under_another(rt: Executor) -> None:
-    first = checkout(rt)
-    x = negated(rt, allocated(rt, first))
+@everywhere
+def test_a_checkin_ends_the_handle_and_the_stream_comes_again_under_another(
+    rt: Executor, place: dict[str, int]
+) -> None:
+    first = checkout(rt, place)
+    x = negated(rt, allocated(rt, first, place=place))
     checkin(rt, first)
 
-    rt.call("runtime_stream_synchronize", main(rt)).refuses("INVALID_HANDLE", stream=first, clause="KINA-STATUS-26")
+    rt.call("runtime_stream_synchronize", main(rt, place)).refuses(
+        "INVALID_HANDLE", stream=first, clause="KINA-STATUS-26"
+    )
 
-    assert checkout(rt) != first and x.numpy().tolist() == [-1, -2, -3]
+    assert checkout(rt, place) != first and values(rt, x) == [-1, -2, -3]
 
 
 @clause("KINA-STREAM-5", "9b10453f")
-def test_only_checked_out_streams_are_checked_in(rt: Executor) -> None:
-    call = rt.call("runtime_stream_checkin", lambda: checkout(rt))
+@everywhere
+def test_only_checked_out_streams_are_checked_in(rt: Executor, place: dict[str, int]) -> None:
+    call = rt.call("runtime_stream_checkin", lambda: checkout(rt, place))
 
-    for stream in [main(rt), phase(rt, 0), phase(rt, 3)]:
+    for stream in [main(rt, place), phase(rt, 0, place), phase(rt, 3, place)]:
         call.refuses("INVALID_ARGUMENT", stream=stream, clause="KINA-STREAM-5")
 
 
 @clause("KINA-STREAM-6", "6b6dcae5")
 @pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push"])
-def test_a_pushed_stream_is_not_checked_in(rt: Executor, kind: str) -> None:
-    stream = checkout(rt)
-    token = push(rt, kind, stream)
+@everywhere
+def test_a_pushed_stream_is_not_checked_in(rt: Executor, place: dict[str, int], kind: str) -> None:
+    stream = checkout(rt, place)
+    token = push(rt, kind, stream, place=place)
 
-    rt.call("runtime_stream_checkin", lambda: checkout(rt)).refuses("BUSY", stream=stream, clause="KINA-STREAM-6")
+    rt.call("runtime_stream_checkin", lambda: checkout(rt, place)).refuses(
+        "BUSY", stream=stream, clause="KINA-STREAM-6"
+    )
     refused = on_a_thread(lambda: rt.call("runtime_stream_checkin", stream).status())
 
     assert refused == "BUSY"
@@ -176,12 +203,13 @@ def test_a_pushed_stream_is_not_checked_in(rt: Executor, kind: str) -> None:
 
 
 @clause("KINA-STREAM-7", "889864fc")
+@everywhere
 @given(numbers=st.lists(st.integers(0, 200), min_size=2, max_size=6, unique=True))
-def test_a_phase_has_one_stream_of_its_own(rt: Executor, numbers: list[int]) -> None:
-    streams = [phase(rt, number).value for number in numbers]
+def test_a_phase_has_one_stream_of_its_own(rt: Executor, place: dict[str, int], numbers: list[int]) -> None:
+    streams = [phase(rt, number, place).value for number in numbers]
 
-    assert [phase(rt, number).value for number in numbers] == streams
-    assert len({*streams, main(rt).value}) == len(numbers) + 1
+    assert [phase(rt, number, place).value for number in numbers] == streams
+    assert len({*streams, main(rt, place).value}) == len(numbers) + 1
 
 
 @clause("KINA-STREAM-8", "50909e6d")
@@ -192,8 +220,9 @@ def test_a_negative_phase_is_refused(rt: Executor, number: int) -> None:
 
 
 @clause("KINA-STREAM-9", "8ecfea7d")
-def test_main_phase_and_current_streams_are_borrowed(rt: Executor) -> None:
-    kept = [main(rt), phase(rt, 2)]
+@everywhere
+def test_main_phase_and_current_streams_are_borrowed(rt: Executor, place: dict[str, int]) -> None:
+    kept = [main(rt, place), phase(rt, 2, place)]
     token = push(rt, "runtime_stream_push", kept[1])
     pop(rt, token)
 
@@ -230,10 +259,11 @@ def test_nothing_is_imported_on_the_host(rt: Executor) -> None:
 
 @clause("KINA-STREAM-15", "d898bfa9")
 @clause("KINA-STATUS-26", "4bd48c17")
-def test_only_imported_streams_are_released(rt: Executor) -> None:
-    call = rt.call("runtime_stream_release", main(rt))
+@everywhere
+def test_only_imported_streams_are_released(rt: Executor, place: dict[str, int]) -> None:
+    call = rt.call("runtime_stream_release", main(rt, place))
 
-    for stream in [main(rt), phase(rt, 0), checkout(rt)]:
+    for stream in [main(rt, place), phase(rt, 0, place), checkout(rt, place)]:
         call.refuses("INVALID_ARGUMENT", control=False, stream=stream, clause="KINA-STREAM-15")
     call.refuses("INVALID_ARGUMENT", control=False, stream=None, clause="KINA-STATUS-28")
     call.refuses("INVALID_HANDLE", control=False, stream=rt.handle("KinaStream", 12345), clause="KINA-STATUS-26")
@@ -284,33 +314,36 @@ def test_a_call_on_a_stream_needs_a_live_one(rt: Executor, name: str) -> None:
 
 
 @clause("KINA-STREAM-18", "c2a8d1ce")
-def test_a_stream_can_be_waited_for(rt: Executor) -> None:
-    stream = checkout(rt)
-    y = negated(rt, allocated(rt, stream))
+@everywhere
+def test_a_stream_can_be_waited_for(rt: Executor, place: dict[str, int]) -> None:
+    stream = checkout(rt, place)
+    y = negated(rt, allocated(rt, stream, place=place))
 
     rt.call("runtime_stream_synchronize", stream).succeeds()
 
-    assert y.numpy().tolist() == [-1, -2, -3]
+    assert values(rt, y) == [-1, -2, -3]
 
 
 @clause("KINA-STREAM-20", "7cca174b")
 @clause("KINA-STREAM-21", "6d216172")
-def test_a_stream_can_wait_for_another_and_for_itself(rt: Executor) -> None:
-    first, second = checkout(rt), checkout(rt)
-    y = negated(rt, allocated(rt, first))
+@everywhere
+def test_a_stream_can_wait_for_another_and_for_itself(rt: Executor, place: dict[str, int]) -> None:
+    first, second = checkout(rt, place), checkout(rt, place)
+    y = negated(rt, allocated(rt, first, place=place))
 
     rt.call("runtime_stream_wait", second, first).succeeds()
     rt.call("runtime_stream_wait", second, second).succeeds()
 
-    assert y.numpy().tolist() == [-1, -2, -3]
+    assert values(rt, y) == [-1, -2, -3]
 
 
 @clause("KINA-STATUS-26", "4bd48c17")
 @clause("KINA-STATUS-28", "649fc08b")
 @pytest.mark.parametrize("which", ["stream", "awaited"])
-def test_waiting_takes_two_live_streams(rt: Executor, which: str) -> None:
-    call = rt.call("runtime_stream_wait", stream=main(rt), awaited=phase(rt, 1))
-    ended = checkout(rt)
+@everywhere
+def test_waiting_takes_two_live_streams(rt: Executor, place: dict[str, int], which: str) -> None:
+    call = rt.call("runtime_stream_wait", stream=main(rt, place), awaited=phase(rt, 1, place))
+    ended = checkout(rt, place)
     checkin(rt, ended)
     missing: dict[str, Any] = {which: None}
     stale: dict[str, Any] = {which: ended}
@@ -323,71 +356,81 @@ def test_waiting_takes_two_live_streams(rt: Executor, which: str) -> None:
 
 
 @clause("KINA-STREAM-23", "e0afda32")
-def test_the_newest_stream_push_is_current_also_inside_a_later_device_scope(rt: Executor) -> None:
-    outer, inner = checkout(rt), checkout(rt)
+@everywhere
+def test_the_newest_stream_push_is_current_also_inside_a_later_device_scope(
+    rt: Executor, place: dict[str, int]
+) -> None:
+    outer, inner = checkout(rt, place), checkout(rt, place)
     push(rt, "runtime_stream_push", outer)
     push(rt, "runtime_stream_push", inner)
-    assert current(rt) == inner
+    assert current(rt, place) == inner
 
-    scope = push(rt, "runtime_device_push")
-    assert current(rt) == inner
+    scope = push(rt, "runtime_device_push", place=place)
+    assert current(rt, place) == inner
     pop(rt, scope)
 
 
 @clause("KINA-STREAM-24", "0b9a4f1d")
-def test_without_a_push_the_device_scope_decides_and_else_the_main_stream(rt: Executor) -> None:
-    assert current(rt) == main(rt)
+@everywhere
+def test_without_a_push_the_device_scope_decides_and_else_the_main_stream(rt: Executor, place: dict[str, int]) -> None:
+    assert current(rt, place) == main(rt, place)
     numbered = push(rt, "runtime_phase_push")
-    assert current(rt) == main(rt)
+    assert current(rt, place) == main(rt, place)
 
-    scope = push(rt, "runtime_device_push")
+    scope = push(rt, "runtime_device_push", place=place)
 
-    assert current(rt) == phase(rt, 1)
+    assert current(rt, place) == phase(rt, 1, place)
     pop(rt, scope)
-    assert current(rt) == main(rt)
+    assert current(rt, place) == main(rt, place)
     pop(rt, numbered)
 
 
 @clause("KINA-STREAM-25", "76488494")
-def test_redirects_and_phases_act_on_scopes_entered_after_them_alone(rt: Executor) -> None:
-    push(rt, "runtime_device_push")
+@everywhere
+def test_redirects_and_phases_act_on_scopes_entered_after_them_alone(rt: Executor, place: dict[str, int]) -> None:
+    push(rt, "runtime_device_push", place=place)
 
-    push(rt, "runtime_redirect_push", checkout(rt))
+    push(rt, "runtime_redirect_push", checkout(rt, place))
     push(rt, "runtime_phase_push")
 
-    assert current(rt) == main(rt)
+    assert current(rt, place) == main(rt, place)
 
 
 @clause("KINA-STREAM-26", "5ec006d2")
 @pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push", "runtime_phase_push"])
-def test_scopes_do_not_reach_other_threads(rt: Executor, kind: str) -> None:
-    push(rt, kind, checkout(rt))
-    push(rt, "runtime_device_push")
-    assert current(rt) != main(rt)
+@everywhere
+def test_scopes_do_not_reach_other_threads(rt: Executor, place: dict[str, int], kind: str) -> None:
+    push(rt, kind, checkout(rt, place), place=place)
+    push(rt, "runtime_device_push", place=place)
+    assert current(rt, place) != main(rt, place)
 
-    assert on_a_thread(lambda: current(rt)) == main(rt)
+    assert on_a_thread(lambda: current(rt, place)) == main(rt, place)
 
 
 @clause("KINA-STREAM-27", "908e75df")
-def test_a_stream_parameter_wins_and_null_means_the_current_one(rt: Executor) -> None:
-    pushed, given_ = checkout(rt), checkout(rt)
+@everywhere
+def test_a_stream_parameter_wins_and_null_means_the_current_one(rt: Executor, place: dict[str, int]) -> None:
+    pushed, given_ = checkout(rt, place), checkout(rt, place)
     push(rt, "runtime_stream_push", pushed)
 
-    assert stream_of(allocated(rt, given_)) == given_.value
-    assert stream_of(allocated(rt)) == pushed.value
+    assert stream_of(allocated(rt, given_, place=place)) == given_.value
+    assert stream_of(allocated(rt, place=place)) == pushed.value
 
 
 @clause("KINA-STREAM-30", "07ef7e11")
-def test_an_operation_runs_on_the_first_inputs_stream_unless_a_scope_says_otherwise(rt: Executor) -> None:
-    own, other, pushed = checkout(rt), checkout(rt), checkout(rt)
-    a, b = allocated(rt, own), allocated(rt, other)
+@everywhere
+def test_an_operation_runs_on_the_first_inputs_stream_unless_a_scope_says_otherwise(
+    rt: Executor, place: dict[str, int]
+) -> None:
+    own, other, pushed = checkout(rt, place), checkout(rt, place), checkout(rt, place)
+    a, b = allocated(rt, own, place=place), allocated(rt, other, place=place)
 
     def result(first: Tensor, second: Tensor) -> int:
         return stream_of(rt.call("runtime_gpu_binary", first, second, op="KINA_BINARY_ADD").succeeds().out)
 
     assert (result(a, b), result(b, a)) == (own.value, other.value)
-    scope = push(rt, "runtime_device_push")
-    assert result(a, b) == main(rt).value
+    scope = push(rt, "runtime_device_push", place=place)
+    assert result(a, b) == main(rt, place).value
     token = push(rt, "runtime_stream_push", pushed)
     assert result(a, b) == pushed.value
     pop(rt, token)
@@ -396,24 +439,26 @@ def test_an_operation_runs_on_the_first_inputs_stream_unless_a_scope_says_otherw
 
 
 @clause("KINA-STREAM-31", "16d72447")
-def test_an_ended_stream_does_not_count(rt: Executor) -> None:
-    own = checkout(rt)
-    x = allocated(rt, own)
+@everywhere
+def test_an_ended_stream_does_not_count(rt: Executor, place: dict[str, int]) -> None:
+    own = checkout(rt, place)
+    x = allocated(rt, own, place=place)
     checkin(rt, own)
-    taken_again = checkout(rt)
+    taken_again = checkout(rt, place)
 
     y = negated(rt, x)
 
-    assert stream_of(y) == main(rt).value != taken_again.value and y.numpy().tolist() == [-1, -2, -3]
+    assert stream_of(y) == main(rt, place).value != taken_again.value and values(rt, y) == [-1, -2, -3]
 
 
 @clause("KINA-STREAM-32", "6818a047")
 @pytest.mark.parametrize("kind", PUSHES)
-def test_who_holds_a_stream_keeps_it(rt: Executor, kind: str) -> None:
-    own = checkout(rt)
-    x = allocated(rt, own)
+@everywhere
+def test_who_holds_a_stream_keeps_it(rt: Executor, place: dict[str, int], kind: str) -> None:
+    own = checkout(rt, place)
+    x = allocated(rt, own, place=place)
 
-    token = push(rt, kind, checkout(rt))
+    token = push(rt, kind, checkout(rt, place), place=place)
     negated(rt, x)
     inside = stream_of(x)
     pop(rt, token)
@@ -426,13 +471,14 @@ def test_who_holds_a_stream_keeps_it(rt: Executor, kind: str) -> None:
 
 
 @clause("KINA-STREAM-33", "63f21257")
+@everywhere
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_reads_and_writes_of_a_storage_keep_their_order_across_streams_and_threads(
-    rt: Executor, steps: list[tuple[int, bool]]
+    rt: Executor, place: dict[str, int], steps: list[tuple[int, bool]]
 ) -> None:
-    streams = [main(rt), phase(rt, 1), checkout(rt), checkout(rt)]
-    x = allocated(rt)
-    one = rt.tensor("f32", (3,), 1)
+    streams = [main(rt, place), phase(rt, 1, place), checkout(rt, place), checkout(rt, place)]
+    x = allocated(rt, place=place)
+    one = rt.call("runtime_copy", rt.tensor("f32", (3,), 1), **place).succeeds().out
 
     def step(number: int) -> None:
         token = push(rt, "runtime_stream_push", streams[number])
@@ -445,7 +491,7 @@ def test_reads_and_writes_of_a_storage_keep_their_order_across_streams_and_threa
         else:
             step(number)
 
-    assert x.numpy().tolist() == [n + len(steps) for n in [1, 2, 3]]
+    assert values(rt, x) == [n + len(steps) for n in [1, 2, 3]]
 
 
 @clause("KINA-STREAM-35", "d893505d")
@@ -594,19 +640,21 @@ def test_a_host_stream_is_not_captured(rt: Executor) -> None:
 @clause("KINA-STREAM-43", "68a10532")
 @clause("KINA-STREAM-44", "b7f4dbc8")
 @pytest.mark.parametrize("kind", [*PUSHES, "runtime_resource_push"])
-def test_a_push_is_in_force_until_its_token_is_popped(rt: Executor, kind: str) -> None:
-    before = current(rt)
-    token = push(rt, kind, checkout(rt))
+@everywhere
+def test_a_push_is_in_force_until_its_token_is_popped(rt: Executor, place: dict[str, int], kind: str) -> None:
+    before = current(rt, place)
+    token = push(rt, kind, checkout(rt, place), place=place)
 
     pop(rt, token)
 
-    assert current(rt) == before and pop_status(rt, token) == "INVALID_HANDLE"
+    assert current(rt, place) == before and pop_status(rt, token) == "INVALID_HANDLE"
 
 
 @clause("KINA-STREAM-45", "7e749e63")
 @clause("KINA-STATUS-28", "649fc08b")
-def test_only_the_newest_token_is_popped(rt: Executor) -> None:
-    stream = checkout(rt)
+@everywhere
+def test_only_the_newest_token_is_popped(rt: Executor, place: dict[str, int]) -> None:
+    stream = checkout(rt, place)
     older = push(rt, "runtime_stream_push", stream)
     call = rt.call("runtime_scope_pop", lambda: push(rt, "runtime_phase_push"))
 
@@ -614,7 +662,7 @@ def test_only_the_newest_token_is_popped(rt: Executor) -> None:
     push(rt, "runtime_phase_push")
     call.refuses("INVALID_ARGUMENT", scope=older, clause="KINA-STREAM-45")
 
-    assert current(rt) == stream, "a refused pop changed what is in force"
+    assert current(rt, place) == stream, "a refused pop changed what is in force"
 
 
 @clause("KINA-STREAM-45", "7e749e63")
@@ -639,11 +687,16 @@ def test_another_threads_token_is_refused_and_stays(rt: Executor) -> None:
 
 @clause("KINA-STREAM-46", "56186d0f")
 @pytest.mark.parametrize("kind", ["runtime_stream_push", "runtime_redirect_push"])
-def test_scopes_end_with_their_thread(rt: Executor, kind: str) -> None:
-    stream = checkout(rt)
+@everywhere
+def test_scopes_end_with_their_thread(rt: Executor, place: dict[str, int], kind: str) -> None:
+    stream = checkout(rt, place)
 
     def left() -> list[int]:
-        tokens = [push(rt, kind, stream), push(rt, "runtime_device_push"), push(rt, kind, stream)]
+        tokens = [
+            push(rt, kind, stream, place=place),
+            push(rt, "runtime_device_push", place=place),
+            push(rt, kind, stream, place=place),
+        ]
         values = [token.value for token in tokens]
         rt.forget(tokens)
         assert rt.call("runtime_stream_checkin", stream).status() == "BUSY"
@@ -659,14 +712,15 @@ def test_scopes_end_with_their_thread(rt: Executor, kind: str) -> None:
 
 
 @clause("KINA-STREAM-47", "6e06d620")
+@everywhere
 @given(count=st.integers(2, 6))
-def test_one_object_is_pushed_as_often_as_one_likes(rt: Executor, count: int) -> None:
-    stream = checkout(rt)
+def test_one_object_is_pushed_as_often_as_one_likes(rt: Executor, place: dict[str, int], count: int) -> None:
+    stream = checkout(rt, place)
     tokens = [push(rt, "runtime_stream_push", stream) for _ in range(count)]
 
     assert len({token.value for token in tokens}) == count
     for token in reversed(tokens):
-        assert current(rt) == stream
+        assert current(rt, place) == stream
         assert rt.call("runtime_stream_checkin", stream).status() == "BUSY"
         pop(rt, token)
     checkin(rt, stream)
@@ -688,12 +742,14 @@ def test_a_thread_has_a_thousand_scopes(rt: Executor) -> None:
 class Scopes(RuleBasedStateMachine):
     """The scopes of one thread against a list: which stream is current, which token can be popped."""
 
+    place = HOST
+
     def __init__(self) -> None:
         super().__init__()
         self.rt = session()
         self.mark = len(self.rt.live)
-        self.main = main(self.rt)
-        self.streams: list[Handle] = [self.main, phase(self.rt, 1), phase(self.rt, 2)]
+        self.main = main(self.rt, self.place)
+        self.streams: list[Handle] = [self.main, phase(self.rt, 1, self.place), phase(self.rt, 2, self.place)]
         self.entered: list[tuple[str, Handle, Handle]] = []  # kind, what it binds, token
 
     def expected(self) -> Handle:
@@ -715,7 +771,7 @@ class Scopes(RuleBasedStateMachine):
     @rule()
     def enter_the_device(self) -> None:
         bound = self.newest("redirect") or self.newest("phase") or self.main
-        self.entered.append(("device", bound, push(self.rt, "runtime_device_push")))
+        self.entered.append(("device", bound, push(self.rt, "runtime_device_push", place=self.place)))
 
     @precondition(lambda self: self.entered)
     @rule()
@@ -730,10 +786,19 @@ class Scopes(RuleBasedStateMachine):
 
     @invariant()
     def the_current_stream_is_the_expected_one(self) -> None:
-        assert current(self.rt) == self.expected()
+        assert current(self.rt, self.place) == self.expected()
 
     def teardown(self) -> None:
         self.rt.release_since(self.mark)
 
 
 TestScopes = clause("KINA-STREAM-44", "b7f4dbc8")(Scopes.TestCase)
+
+
+class DeviceScopes(Scopes):
+    """The same on a simulated device."""
+
+    place = DEVICE
+
+
+TestDeviceScopes = pytest.mark.needs("sim")(clause("KINA-STREAM-44", "b7f4dbc8")(DeviceScopes.TestCase))
