@@ -82,5 +82,81 @@ TEST_F(Claims, CoverTheHullAlsoBesideOtherFailures) {
   for (KinaTensor* tensor : {&first, &rest}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
 }
 
+// A tensor of 4 by 6 numbers on every other column of 4 by 12, so that a reshape into it goes through other memory.
+struct Strided {
+  explicit Strided(int32_t device_type) {
+    const int64_t shape[2] = {4, 12}, half[2] = {4, 6}, strides[2] = {12, 2};
+    EXPECT_EQ(runtime_alloc(&whole, shape, 2, KINA_DTYPE_F32, device_type, 0, nullptr), KINA_SUCCESS);
+    EXPECT_EQ(runtime_view(&part, &whole, half, strides, 2, 0, 0), KINA_SUCCESS);
+  }
+  ~Strided() {
+    EXPECT_EQ(runtime_free(&part), KINA_SUCCESS);
+    EXPECT_EQ(runtime_free(&whole), KINA_SUCCESS);
+  }
+  KinaTensor whole = KINA_TENSOR_INIT, part = KINA_TENSOR_INIT;
+};
+
+KinaStatus mark_on(const KinaTensor& tensor) {
+  KinaFailureInfo info{};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(runtime_failure_get(&info, &tensor), KINA_SUCCESS);
+  return info.status;
+}
+
+// Again and again with room for one more allocation, until it is enough.
+template <class Call>
+void walk_out_of_memory(const KinaTensor& out, Call&& call) {
+  for (int64_t left = 0; left < 100; ++left) {
+    tests::heap_left = left;
+    const KinaStatus status = call();
+    tests::heap_left = -1;
+    if (status == KINA_SUCCESS) return;
+    EXPECT_EQ(status, KINA_ERROR_OUT_OF_MEMORY) << left;
+    EXPECT_EQ(mark_on(out), KINA_SUCCESS) << "after " << left << " allocations";
+  }
+  ADD_FAILURE() << "it never had enough";
+}
+
+// Once more on a simulated device, see CMakeLists.txt.
+TEST(ClaimsOutOfMemory, MarkNothingWhereNothingWasWritten) {
+  int32_t simulated = 0;
+  ASSERT_EQ(runtime_device_count(&simulated, kDLExtDev), KINA_SUCCESS);
+  const int32_t device_type = simulated == 0 ? int32_t{kDLCPU} : int32_t{kDLExtDev};
+  Strided from(device_type), to(device_type);
+  const int64_t turned[2] = {6, 4}, strides[2] = {8, 2};
+  KinaTensor out = KINA_TENSOR_INIT;
+  ASSERT_EQ(runtime_view(&out, &to.whole, turned, strides, 2, 0, 0), KINA_SUCCESS);
+
+  walk_out_of_memory(to.part, [&] { return runtime_gpu_unary(&to.part, &from.part, KINA_UNARY_NEG); });
+  walk_out_of_memory(out, [&] { return runtime_gpu_reshape(&out, &from.part, turned, 2); });
+
+  EXPECT_EQ(runtime_free(&out), KINA_SUCCESS);
+}
+
+TEST(ClaimsOutOfMemory, LoseNoCheckOfADevice) {
+  int32_t simulated = 0;
+  ASSERT_EQ(runtime_device_count(&simulated, kDLExtDev), KINA_SUCCESS);
+  if (simulated == 0) return;
+  const int64_t shape[1] = {1}, bad = 7;
+  KinaTensor values = KINA_TENSOR_INIT, index = KINA_TENSOR_INIT, gathered = KINA_TENSOR_INIT, out = KINA_TENSOR_INIT;
+  for (KinaTensor* tensor : {&values, &gathered, &out})
+    ASSERT_EQ(runtime_alloc(tensor, shape, 1, KINA_DTYPE_F32, kDLExtDev, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_alloc(&index, shape, 1, KINA_DTYPE_I64, kDLExtDev, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_fill(&index, &bad, sizeof bad), KINA_SUCCESS);
+
+  walk_out_of_memory(gathered, [&] { return runtime_gpu_gather(&gathered, &values, &index); });
+  walk_out_of_memory(out, [&] { return runtime_gpu_unary(&out, &gathered, KINA_UNARY_NEG); });
+  for (int64_t left = 0; left < 100; ++left) {
+    tests::heap_left = left;
+    const KinaStatus status = runtime_tensor_synchronize(&out);
+    tests::heap_left = -1;
+    if (status == KINA_ERROR_FAILED_INPUT) break;
+    EXPECT_EQ(status, KINA_ERROR_OUT_OF_MEMORY) << left;
+  }
+
+  EXPECT_EQ(mark_on(out), KINA_ERROR_INDEX_OUT_OF_RANGE);
+  for (KinaTensor* tensor : {&values, &index, &gathered, &out}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace kina
