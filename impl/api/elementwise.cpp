@@ -63,6 +63,17 @@ Geometry broadcast(const Geometry& a, const Geometry& b) {
   return result;
 }
 
+// The shape of the result. Equal shapes, which are the rule, have been checked.
+Geometry joint_shape(const Geometry& a, const Geometry& b, KinaDtype dtype) {
+  if (!same_shape(a, b)) {
+    const Geometry joint = broadcast(a, b);
+    return checked_geometry(joint.extents, nullptr, joint.ndim, bytes_of(dtype), kB);
+  }
+  Geometry shape = a;
+  make_compact(shape);
+  return shape;
+}
+
 // The operand seen with the shape of the result: what repeats has stride 0.
 View stretched(const View& view, const Geometry& shape) {
   View result = view;
@@ -125,8 +136,7 @@ KinaStatus runtime_gpu_binary(KinaTensor* out, const KinaTensor* a, const KinaTe
                                      name_of(right.dtype()), name_of(left.dtype()));
     Device& device = common_device(left, right);
     const KinaDtype dtype = binary_result(op, left.dtype(), result);
-    const Geometry joint = broadcast(left.geometry(), right.geometry());
-    const Geometry shape = checked_geometry(joint.extents, nullptr, joint.ndim, bytes_of(dtype), kB);
+    const Geometry shape = joint_shape(left.geometry(), right.geometry(), dtype);
     result.demand(shape, dtype, device);
     result.refuse_overlap(left, InPlace::allowed);
     result.refuse_overlap(right, InPlace::allowed);

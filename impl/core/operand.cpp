@@ -148,6 +148,10 @@ void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place
 
 void Output::refuse_overlap(const Operand& input, InPlace in_place) const {
   if (is_empty_ || view().geometry.is_empty() || &device() != &input.device()) return;
+  const auto is_ours = [](const Storage* held) {
+    return held != nullptr && held->origin() == StorageOrigin::allocated;
+  };
+  if (storage() != input.storage() && is_ours(storage()) && is_ours(input.storage())) return;
   const Hull mine = hull_of(view());
   const Hull theirs = hull_of(input.view());
   if (mine.first >= theirs.last || theirs.first >= mine.last) return;
