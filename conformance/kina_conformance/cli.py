@@ -189,9 +189,9 @@ def _list(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     agreed = contract()
-    if options.name in agreed.clauses:
-        return _explain_clause(agreed, options.name)
-    function = agreed.functions.get(options.name)
+    if options.name.upper() in agreed.clauses:
+        return _explain_clause(agreed, options.name.upper())
+    function = agreed.functions.get(options.name.lower())
     if function is None:
         print(f"kina-conformance: neither a clause nor a function: {options.name}", file=sys.stderr)
         return USAGE
@@ -249,19 +249,16 @@ def _doctor(options: argparse.Namespace) -> int:
     tagged = sum(f.tags is not None for f in agreed.functions.values())
     print(f"suite      {VERSION}, spec {spec_hash(agreed)}, Python {platform.python_version()} on {platform.machine()}")
     print(f"contract   {len(agreed.functions)} functions ({tagged} with tags), {len(agreed.clauses)} clauses")
-    tests, problem = collect()
+    if options.lib:
+        library = examine(options.lib)
+        print(f"library    {library.path}: {library.refusal or f'{library.version}, ABI {library.abi_version}'}")
+        if library.refusal:
+            return UNTESTABLE
+        print(f"features   {' '.join(library.features) or 'none'}")
+        print(f"devices    {', '.join(f'{name} {count}' for name, count in library.devices.items()) or 'none'}")
+    tests, problem = collect()  # last: it takes longest
     print(f"tests      {problem or len(tests)}")
-    if problem:
-        return INTERNAL
-    if not options.lib:
-        return 0
-    library = examine(options.lib)
-    print(f"library    {library.path}: {library.refusal or f'{library.version}, ABI {library.abi_version}'}")
-    if library.refusal:
-        return UNTESTABLE
-    print(f"features   {' '.join(library.features) or 'none'}")
-    print(f"devices    {', '.join(f'{name} {count}' for name, count in library.devices.items()) or 'none'}")
-    return 0
+    return INTERNAL if problem else 0
 
 
 __all__ = ["Run", "main"]

@@ -191,6 +191,8 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> No
         (("list", "--select", "clause=KINA-VERSION-1"), "KINA-VERSION-1 "),
         (("explain", "KINA-STATUS-23"), "runtime_gpu_reduce answers INVALID_ARGUMENT"),
         (("explain", "runtime_gpu_reduce"), "owner    out produce, in borrow"),
+        (("explain", "kina-status-23"), "runtime_gpu_reduce answers INVALID_ARGUMENT"),
+        (("explain", "RUNTIME_GPU_REDUCE"), "owner    out produce, in borrow"),
         (("coverage",), "clauses has a test, or a reason"),
         (("doctor",), "88 functions (88 with tags)"),
     ],
@@ -199,6 +201,13 @@ def test_the_other_commands_answer(arguments: tuple[str, ...], words: str) -> No
     done = command(*arguments)
 
     assert done.returncode == 0 and words in done.stdout, done.stdout + done.stderr
+
+
+def test_the_doctor_looks_at_the_library_before_the_suite() -> None:
+    done = command("doctor", "--lib", "libm.so.6")
+
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "library    libm.so.6" in done.stdout and "tests " not in done.stdout
 
 
 @pytest.mark.parametrize(

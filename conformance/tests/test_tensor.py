@@ -141,3 +141,9 @@ def test_errors_say_what_was_wrong() -> None:
 def _has_cuda() -> bool:
     count = kina.interface().new("int32_t *")
     return bool(kina.current().runtime_device_count(count, 2) == 0 and count[0] > 0)
+
+
+@pytest.mark.parametrize("source", [3, "text", None, [1, 2]])
+def test_what_exchanges_nothing_is_told_so(source: Any) -> None:
+    with pytest.raises(TypeError, match="exchanges nothing through DLPack"):
+        kina.from_dlpack(source)
