@@ -51,13 +51,14 @@ class Answer:
         self.status, self.alloc = rt.lib.status_name(int(status)), rt.lib.status_name(int(alloc))
 
 
-@clause("KINA-RESOURCE-67", "3d89c87e")
+@clause("KINA-RESOURCE-67", "4f6dbc45")
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("cpu=host", "host"),
         ("cpu=pool(host)", "pool(host)"),
         ("cpu=limit(host,1000000)", "limit(host)"),
+        ("\tcpu=limit( pool ( host ) , 1000000 )\t; ;", "limit(pool(host))"),
         ("cpu=limit(pool(host),18446744073709551615)", "limit(pool(host))"),
         ("cpu=pool(pool(limit(host,99000000)))", "pool(pool(limit(host)))"),
         (" cpu = pool ( host ) ; ", "pool(host)"),
@@ -72,13 +73,13 @@ def test_the_environment_sets_the_default(rt: Executor, text: str, name: str) ->
     assert (answer.status, answer.alloc, answer.name) == ("SUCCESS", "SUCCESS", name)
 
 
-@clause("KINA-RESOURCE-67", "3d89c87e")
+@clause("KINA-RESOURCE-67", "4f6dbc45")
 @pytest.mark.parametrize("text", ["", " ", ";", "cuda=cuda"])
 def test_an_empty_string_changes_nothing(rt: Executor, text: str) -> None:
     assert Answer(rt, text).name == Answer(rt, None).name
 
 
-@clause("KINA-RESOURCE-67", "3d89c87e")
+@clause("KINA-RESOURCE-67", "4f6dbc45")
 def test_logging_in_the_string_writes_text_to_stderr(rt: Executor) -> None:
     code = """
 tensor = rt.tensor("f32", (25,), owned=True)
@@ -92,13 +93,23 @@ rt.call("runtime_free", tensor).succeeds()
     assert {row["resource_name"] for row in rows} == {"logging(pool(host))"}
 
 
-@clause("KINA-RESOURCE-67", "3d89c87e")
+@clause("KINA-RESOURCE-67", "4f6dbc45")
 def test_a_limit_in_the_string_holds(rt: Executor) -> None:
     code = """
 for size in (1000, 1001):
     print(rt.call("runtime_memory_allocate", current(rt), size, 0, None).status())
 """
     assert child(rt, code, KINA_RESOURCE="cpu=limit(host,1000)").stdout.split() == ["SUCCESS", "OUT_OF_MEMORY"]
+
+
+@clause("KINA-RESOURCE-67", "4f6dbc45")
+@clause("KINA-RESOURCE-49", "ed45cc7d")
+def test_a_limit_of_0_in_the_string_refuses_every_byte(rt: Executor) -> None:
+    code = """
+for size in (0, 1):
+    print(rt.call("runtime_memory_allocate", current(rt), size, 0, None).status())
+"""
+    assert child(rt, code, KINA_RESOURCE="cpu=limit(host,0)").stdout.split() == ["SUCCESS", "OUT_OF_MEMORY"]
 
 
 @memory_case("P18")
@@ -134,7 +145,9 @@ print(Info(rt, current(rt)).name)
         "cpu=host(host)",
         "cpu=limit(host)",
         "cpu=limit(host,)",
-        "cpu=limit(host,0)",
+        "cpu=limit(host,1 000)",
+        "cpu=ho st",
+        "c pu=host",
         "cpu=limit(host,-5)",
         "cpu=limit(host,18446744073709551616)",
         "cpu=cuda",

@@ -92,7 +92,7 @@ class Parser {
     if (plan.chain[place].word == Word::limit) {
       if (!accept(',')) return fail(", and a number of bytes are expected");
       const std::optional<uint64_t> bytes = number();
-      if (!bytes || *bytes == 0) return fail("a number of bytes above 0 is expected");
+      if (!bytes) return fail("a number of bytes is expected");
       plan.chain[place].maximum_bytes = *bytes;
     }
     if (!accept(')')) fail(") is expected");

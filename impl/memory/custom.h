@@ -17,6 +17,7 @@ class CustomResource final : public TrackedResource {
   ~CustomResource() override;
   Allocation obtain(const Request& request, Stream& stream) noexcept override;
   bool give_back(void* data, const Request& request, Stream& stream) noexcept override;
+  bool trusts_source() const noexcept override { return false; }  // callbacks give what they like
 
   const KinaResourceVtable vtable_;
   void* const context_;

@@ -44,7 +44,7 @@ Return LoggingResource::do_give(void* data, const Request& request, Stream& stre
 
 void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
                              const Stream& stream) noexcept {
-  LogRow row{};
+  LogRow row;
   row.event = event;
   row.status = status;
   row.data = data;

@@ -1,25 +1,30 @@
 // Filling and emptying the ring. Rows are delivered under no lock.
 #include "impl/memory/row_drain.h"
 
+#include <sched.h>
 #include <signal.h>
-#include <time.h>
 #include <unwind.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <vector>
 
 #include "impl/core/error.h"
 #include "impl/core/handle.h"
 #include "impl/core/lasting.h"
+#include "impl/core/lease.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
 namespace {
 
 constexpr uint64_t kBatch = 256;
+constexpr uint64_t kMostRows = uint64_t{1} << 31;  // more than a machine holds: places are compared in 32 bits
 constexpr auto kNap = std::chrono::milliseconds(1);
 constexpr int kNapsBeforeSleep = 20;
 constexpr auto kPatienceAtExit = std::chrono::seconds(2);
@@ -46,12 +51,6 @@ __attribute__((destructor)) void settle_at_exit() noexcept {
     }
     if (drain) drain->settle();
   }
-}
-
-uint64_t now_nanoseconds() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
 struct Frames {
@@ -83,13 +82,29 @@ std::unique_ptr<T[]> new_array(uint64_t count) {
   return made;
 }
 
+// Places are numbers of 32 bits, which wrap around: a power of two of them does not mind.
+uint64_t room_for(uint64_t capacity) {
+  require<Message::out_of_host_memory>(capacity <= kMostRows, "KINA-STATUS-44", {});
+  return std::bit_ceil(capacity);
+}
+
+// Large ones are pages that are zero until they are written.
+std::unique_ptr<LogRow[], void (*)(void*)> new_ring(uint64_t room) {
+  auto* rows = static_cast<LogRow*>(std::calloc(room, sizeof(LogRow)));
+  require<Message::out_of_host_memory>(rows != nullptr, "KINA-STATUS-44", {});
+  return {rows, &std::free};
+}
+
+constexpr uint64_t kOneDropped = uint64_t{1} << 32;
+
 }  // namespace
 
 RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name)
     : capacity_(capacity),
+      mask_(room_for(capacity) - 1),
       resource_name_(resource_name),
-      rows_(new_array<LogRow>(capacity)),
-      frames_(new_array<uint64_t>(has_frames ? capacity * kFrames : 0)),
+      rows_(new_ring(mask_ + 1)),
+      frames_(new_array<uint64_t>(has_frames ? (mask_ + 1) * kFrames : 0)),
       forks_(forks()) {}
 
 bool RowDrain::is_in_other_process() const noexcept { return forks() != forks_; }
@@ -121,26 +136,44 @@ void RowDrain::stop() noexcept {
   pthread_join(thread_, nullptr);
 }
 
-void RowDrain::push(LogRow row) noexcept {
+void RowDrain::push(LogRow& row) noexcept {
   Frames frames;
   if (frames_) _Unwind_Backtrace(&add_frame, &frames);
   row.frame_count = frames.count;
   row.thread = (uint64_t)pthread_self();  // an integer here, a pointer on other systems
+  row.time_nanoseconds = now_ticks();
   if (is_in_other_process()) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  const std::lock_guard lock(mutex_);
-  row.order = ++order_;
-  row.time_nanoseconds = now_nanoseconds();
-  if (written_ - read_ == capacity_) {
+  uint64_t taken = taken_.load(std::memory_order_relaxed);
+  uint64_t next = 0;
+  bool has_place = false;
+  do {
+    const auto waiting = static_cast<uint32_t>(taken - read_.load(std::memory_order_acquire));
+    has_place = waiting < capacity_;
+    next = has_place ? (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1) : taken + kOneDropped;
+  } while (!taken_.compare_exchange_weak(taken, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  if (!has_place) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  const uint64_t slot = written_++ % capacity_;
-  rows_[slot] = row;
-  if (frames_) std::copy_n(frames.addresses.begin(), frames.count, frames_.get() + slot * kFrames);
-  if (written_ - read_ == wake_at_) filled_.notify_one();
+  const auto place = static_cast<uint32_t>(taken);
+  row.order = static_cast<uint32_t>(place + (taken >> 32) + 1);
+  LogRow& slot = row_at(place);
+  std::memcpy(&slot, &row, offsetof(LogRow, entered));
+  if (frames_) std::copy_n(frames.addresses.begin(), frames.count, frames_at(place));
+  __atomic_store_n(&slot.entered, place + 1, __ATOMIC_RELEASE);
+  fence_lease();  // with the fence before the thread goes to sleep
+  const uint64_t wake_at = wake_at_.load(std::memory_order_relaxed);
+  if (wake_at != kNever && static_cast<int32_t>(place + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
+    wake();
+}
+
+void RowDrain::wake() noexcept {
+  const std::lock_guard lock(mutex_);
+  wake_at_.store(kNever, std::memory_order_relaxed);
+  filled_.notify_one();
 }
 
 void* RowDrain::run(void* drain) noexcept {
@@ -149,45 +182,72 @@ void* RowDrain::run(void* drain) noexcept {
   return nullptr;
 }
 
+bool RowDrain::is_empty() const noexcept {
+  return static_cast<uint32_t>(taken_.load(std::memory_order_acquire)) ==
+         static_cast<uint32_t>(read_.load(std::memory_order_relaxed));
+}
+
+// Of those that come next, as many as are delivered at once.
+uint64_t RowDrain::whole_rows() noexcept {
+  const uint64_t first = read_.load(std::memory_order_relaxed);
+  const uint64_t most = target_.callback != nullptr ? 1 : std::min(kBatch, capacity_);
+  uint64_t count = 0;
+  while (count < most &&
+         __atomic_load_n(&row_at(first + count).entered, __ATOMIC_ACQUIRE) == static_cast<uint32_t>(first + count + 1))
+    ++count;
+  return count;
+}
+
 // After the last row it naps a while before it sleeps: a caller that allocates again and again must not wake it each
 // time.
 void RowDrain::empty() noexcept {
-  std::unique_lock lock(mutex_);
   int naps = 0;
   while (true) {
-    if (read_ != written_) {
-      const uint64_t first = read_;
-      const uint64_t last = target_.callback != nullptr ? first + 1 : std::min(written_, first + kBatch);
-      lock.unlock();
-      deliver(first, last);
-      lock.lock();
-      read_ = last;
+    if (const uint64_t count = whole_rows(); count != 0) {
+      const uint64_t first = read_.load(std::memory_order_relaxed);
+      deliver(first, first + count);
+      read_.store(first + count, std::memory_order_release);
       naps = 0;
-    } else if (is_stopping_) {
-      break;
-    } else if (naps < kNapsBeforeSleep) {
-      emptied_.notify_all();
-      ++naps;
-      wake_at_ = capacity_ / 2 + 1;
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    if (!is_empty()) {  // a caller is about to finish its row
+      lock.unlock();
+      sched_yield();
+      continue;
+    }
+    emptied_.notify_all();
+    if (is_stopping_) return;
+    doze(lock, naps++ < kNapsBeforeSleep);
+  }
+}
+
+// Until rows come, or half a ring of them, or a moment has passed. Whoever enters a row after the fence sees that it
+// has to wake.
+void RowDrain::doze(std::unique_lock<std::mutex>& lock, bool is_nap) noexcept {
+  const uint64_t awaited_rows = is_nap ? capacity_ / 2 + 1 : 1;
+  wake_at_.store(read_.load(std::memory_order_relaxed) + awaited_rows, std::memory_order_relaxed);
+  if (!fence_all_threads()) is_nap = true;
+  if (is_empty()) {
+    if (is_nap) {
       filled_.wait_for(lock, kNap);
-      wake_at_ = kNever;
     } else {
-      wake_at_ = 1;
       filled_.wait(lock);
-      wake_at_ = kNever;
     }
   }
-  emptied_.notify_all();
+  wake_at_.store(kNever, std::memory_order_relaxed);
 }
 
 void RowDrain::deliver(uint64_t first, uint64_t last) noexcept {
   for (uint64_t index = first; index < last; ++index) {
-    const uint64_t slot = index % capacity_;
-    const uint64_t* frames = frames_ ? frames_.get() + slot * kFrames : nullptr;
+    LogRow& row = row_at(index);
+    order_ += static_cast<uint32_t>(row.order - order_);
+    row.order = order_;
+    row.time_nanoseconds = scale_.nanoseconds(row.time_nanoseconds);
     if (target_.callback != nullptr) {
-      call_back(rows_[slot], frames);
+      call_back(row, frames_at(index));
     } else {
-      target_.file->write(rows_[slot], frames);
+      target_.file->write(row, frames_at(index));
     }
   }
   if (target_.file) target_.file->flush();
@@ -215,11 +275,11 @@ void RowDrain::call_back(const LogRow& row, const uint64_t* frames) noexcept {
 void RowDrain::settle() noexcept {
   if (is_in_other_process()) return;
   std::unique_lock lock(mutex_);
-  emptied_.wait_for(lock, kPatienceAtExit, [this] { return read_ == written_; });
+  emptied_.wait_for(lock, kPatienceAtExit, [this] { return is_empty(); });
 }
 
 uint64_t RowDrain::bytes() const noexcept {
-  return sizeof(*this) + capacity_ * (sizeof(LogRow) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
+  return sizeof(*this) + (mask_ + 1) * (sizeof(LogRow) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
 }
 
 void remember_at_exit(RowDrain* drain) {

@@ -10,6 +10,7 @@
 
 #include "impl/core/counted.h"
 #include "impl/memory/rows.h"
+#include "impl/memory/ticks.h"
 
 namespace kina {
 
@@ -31,8 +32,8 @@ class RowDrain final : public Counted {
   // Delivers what waits and ends the thread. No row is delivered after it returns.
   void stop() noexcept;
 
-  // Numbers the row and enters it, or counts it as dropped when the ring is full.
-  void push(LogRow row) noexcept;
+  // Numbers the row and enters it, or counts it as dropped when the ring is full. Takes no lock.
+  void push(LogRow& row) noexcept;
   uint64_t dropped_rows() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t bytes() const noexcept;
 
@@ -45,27 +46,36 @@ class RowDrain final : public Counted {
   ~RowDrain() override = default;
   static void* run(void* drain) noexcept;
   void empty() noexcept;
+  void doze(std::unique_lock<std::mutex>& lock, bool is_nap) noexcept;
+  void wake() noexcept;
+  bool is_empty() const noexcept;
+  uint64_t whole_rows() noexcept;
   void deliver(uint64_t first, uint64_t last) noexcept;
+  LogRow& row_at(uint64_t place) noexcept { return rows_[place & mask_]; }
+  uint64_t* frames_at(uint64_t place) noexcept { return frames_ ? frames_.get() + (place & mask_) * kFrames : nullptr; }
   void call_back(const LogRow& row, const uint64_t* frames) noexcept;
   bool is_in_other_process() const noexcept;
 
   const uint64_t capacity_;
+  const uint64_t mask_;
   const std::string resource_name_;
-  const std::unique_ptr<LogRow[]> rows_;
-  const std::unique_ptr<uint64_t[]> frames_;  // kFrames for each row, or none
+  const std::unique_ptr<LogRow[], void (*)(void*)> rows_;  // zeroed, without touching them
+  const std::unique_ptr<uint64_t[]> frames_;               // kFrames for each row, or none
   const uint64_t forks_;
   RowTarget target_;
   pthread_t thread_{};
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // of the thread's sleep
   std::condition_variable filled_;
   std::condition_variable emptied_;
-  uint64_t order_ = 0;
-  uint64_t written_ = 0;
-  uint64_t read_ = 0;  // rows below are delivered
   bool is_stopping_ = false;
-  uint64_t wake_at_ = kNever;  // so many waiting rows end the nap or the sleep of the thread
+  uint64_t order_ = 0;  // of the row delivered last
+  TickScale scale_;
   std::atomic<uint64_t> dropped_{0};
+  std::atomic<uint64_t> wake_at_{kNever};  // the row that ends the nap or the sleep of the thread
+  // Rows entered so far and rows dropped so far, 32 bits of each: one exchange gives a row its number and its place.
+  alignas(64) std::atomic<uint64_t> taken_{0};
+  alignas(64) std::atomic<uint64_t> read_{0};  // rows below are delivered
 };
 
 // Drains whose rows go to a file: they are settled when the process exits.

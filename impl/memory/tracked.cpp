@@ -44,7 +44,7 @@ uint64_t BlockTable::bytes() const noexcept {
 
 Allocation TrackedResource::do_take(const Request& request, Stream& stream) noexcept {
   const Allocation made = obtain(request, stream);
-  if (made.status != KINA_SUCCESS) return made;
+  if (made.status != KINA_SUCCESS || !is_remembered(request)) return made;
   switch (blocks_.enter(made.data, request)) {
     case BlockTable::Entered::done: return made;
     case BlockTable::Entered::known:  // the source gave a block out twice; giving it back would end the live one
@@ -56,8 +56,10 @@ Allocation TrackedResource::do_take(const Request& request, Stream& stream) noex
 }
 
 Return TrackedResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  const Return answer = blocks_.leave(data, request);
-  if (answer != Return::done) return answer;
+  if (is_remembered(request)) {
+    const Return answer = blocks_.leave(data, request);
+    if (answer != Return::done) return answer;
+  }
   count_given(request);
   if (!give_back(data, request, stream)) count_leaked(request.bytes);
   return Return::done;

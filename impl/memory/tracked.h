@@ -32,6 +32,7 @@ class BlockTable {
 };
 
 // Base of host, custom, logging and limit: one block of the upstream, driver or callback for each block given out.
+// Blocks of storages and adaptors come back as they were given out; only callers err, and callbacks.
 class TrackedResource : public Resource {
  public:
   using Resource::Resource;
@@ -45,9 +46,12 @@ class TrackedResource : public Resource {
   // False when the block could not be given back and counts as leaked.
   virtual bool give_back(void* data, const Request& request, Stream& stream) noexcept = 0;
 
+  // Whether what it obtains is a block that nobody has.
+  virtual bool trusts_source() const noexcept { return true; }
   bool is_live(const void* data) noexcept { return blocks_.is_live(data); }
 
  private:
+  bool is_remembered(const Request& request) const noexcept { return request.use == BlockUse::raw || !trusts_source(); }
   BlockTable blocks_;
 };
 

@@ -51,7 +51,8 @@ TEST(Configuration, SaysWhereAStringIsBad) {
       {"cpu=host(host)", 9},
       {"cpu=limit(host)", 15},
       {"cpu=limit(host,)", 16},
-      {"cpu=limit(host,0)", 17},
+      {"cpu=limit(host,1 000)", 18},
+      {"cpu=ho st", 5},
       {"cpu=limit(host,-5)", 16},
       {"cpu=cuda", 5},
       {"cpu=pool(cuda_async)", 10},
@@ -68,6 +69,7 @@ TEST(Configuration, SaysWhereAStringIsBad) {
 }
 
 TEST(Configuration, RefusesNumbersThatOverflow) {
+  EXPECT_EQ(parse_configuration("cpu=limit(host,0)").problem, nullptr);
   EXPECT_EQ(parse_configuration("cpu=limit(host,18446744073709551615)").problem, nullptr);
   EXPECT_NE(parse_configuration("cpu=limit(host,18446744073709551616)").problem, nullptr);
   EXPECT_NE(parse_configuration("cpu=limit(host,99999999999999999999999)").problem, nullptr);
