@@ -91,7 +91,7 @@ def from_dlpack(
             raise CopyNeededError("UNSUPPORTED", "a capsule cannot be asked for a copy; ask its producer")
         return _imported(runtime, source, runtime.ffi.NULL)
     if not (hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__")):
-        raise TypeError(f"{type(source).__name__} exchanges nothing through DLPack: it has no __dlpack__")
+        raise AttributeError(f"{type(source).__name__} exchanges nothing through DLPack: it has no __dlpack__")
     where = source.__dlpack_device__()
     target = where if device is None else device
     handle, number = _own_stream(runtime, (int(target[0]), int(target[1])))

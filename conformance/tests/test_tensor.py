@@ -145,5 +145,5 @@ def _has_cuda() -> bool:
 
 @pytest.mark.parametrize("source", [3, "text", None, [1, 2]])
 def test_what_exchanges_nothing_is_told_so(source: Any) -> None:
-    with pytest.raises(TypeError, match="exchanges nothing through DLPack"):
+    with pytest.raises(AttributeError, match="exchanges nothing through DLPack"):
         kina.from_dlpack(source)
