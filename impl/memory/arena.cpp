@@ -21,6 +21,9 @@ uint64_t round_up(uint64_t value, uint64_t power_of_two) noexcept {
 }  // namespace
 
 Arena::~Arena() {
+  for (const Span* span = spans_; span != nullptr; span = span->next)
+    for (Piece* piece = span->first; piece != nullptr; piece = piece->higher)
+      if (piece->is_free) clear_stamp(*piece);
   delete_list(spans_);
   delete_list(slabs_);
 }
@@ -80,7 +83,7 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
   return nullptr;
 }
 
-bool Arena::add_shelf() noexcept {
+bool Arena::add_shelf(Stream* stream) noexcept {
   const uint32_t wanted = std::max(shelf_count_, Stamp::kStreams) + 1;
   if (wanted > shelf_room_) {
     const uint32_t room = std::max(2 * shelf_room_, uint32_t{8});
@@ -93,6 +96,7 @@ bool Arena::add_shelf() noexcept {
   for (uint32_t i = shelf_count_; i < wanted; ++i) {
     others_[i].reset(new (std::nothrow) Shelf);
     if (!others_[i]) return false;
+    others_[i]->stream = i < Stamp::kStreams ? nullptr : stream;
     table_bytes_ += sizeof(Shelf);
     shelf_count_ = i + 1;
   }
@@ -115,7 +119,7 @@ bool Points::add(const Point& point, OrderCalls& calls) noexcept {
   return true;
 }
 
-bool Arena::add(const ArenaSpan& span, Stamp stamp) noexcept {
+bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
   const uint64_t bytes = span.bytes / granule_ * granule_;
   if (!reserve_pieces(1)) return false;
   auto* added = new (std::nothrow) Span{span, nullptr, spans_};
@@ -126,15 +130,38 @@ bool Arena::add(const ArenaSpan& span, Stamp stamp) noexcept {
   Piece& piece = new_piece();
   piece.address = reinterpret_cast<uint64_t>(span.base);
   piece.bytes = bytes;
-  piece.stamp = std::move(stamp);
+  set_stamp(piece, stamp);
   added->first = &piece;
   link(piece);
   return true;
 }
 
-const Stamp* Arena::find_stamp(const Request& request, uint32_t shelf) const noexcept {
+std::optional<Stamp> Arena::find_stamp(const Request& request, uint32_t shelf) const noexcept {
   const Piece* piece = find(request, shelf);
-  return piece == nullptr ? nullptr : &piece->stamp;
+  return piece == nullptr ? std::nullopt : std::optional(stamp_of(*piece));
+}
+
+void Arena::clear_stamp(Piece& piece) noexcept {
+  if (piece.shelf == Stamp::kPoints) piece.points->release();
+  piece.shelf = Stamp::kNothing;
+}
+
+void Arena::set_stamp(Piece& piece, const Stamp& stamp) noexcept {
+  piece.shelf = stamp.shelf;
+  if (stamp.shelf == Stamp::kPoints) {
+    piece.points = Ref<Points>(stamp.points).detach();
+  } else {
+    piece.position = stamp.position;
+  }
+}
+
+Stamp Arena::stamp_of(const Piece& piece) const noexcept {
+  if (piece.shelf == Stamp::kPoints) return {piece.shelf, 0, nullptr, Ref<Points>::share(piece.points)};
+  return {piece.shelf, piece.position, shelf_of(piece.shelf).stream, nullptr};
+}
+
+bool Arena::has_request(const Piece& piece, const Request& request) noexcept {
+  return piece.requested_bytes == request.bytes && uint64_t{1} << piece.alignment_log == request.alignment;
 }
 
 void* Arena::take(const Request& request, uint32_t shelf) noexcept {
@@ -149,8 +176,10 @@ void* Arena::take(const Request& request, uint32_t shelf) noexcept {
     piece = &rest;
   }
   if (piece->bytes > bytes) link(cut(*piece, bytes));
-  piece->stamp = {};
-  piece->request = request;
+  clear_stamp(*piece);
+  piece->requested_bytes = request.bytes;
+  piece->alignment_log = static_cast<uint8_t>(std::countr_zero(request.alignment));
+  piece->use = request.use;
   live_.insert(piece->address, piece);
   return reinterpret_cast<void*>(piece->address);
 }
@@ -158,9 +187,9 @@ void* Arena::take(const Request& request, uint32_t shelf) noexcept {
 Arena::Piece* Arena::end_block(const void* data, const Request& request, Return& answer) noexcept {
   Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
   answer = Return::unknown;
-  if (entry == nullptr || (*entry)->request.use != request.use) return nullptr;
+  if (entry == nullptr || (*entry)->use != request.use) return nullptr;
   answer = Return::different;
-  if ((*entry)->request != request) return nullptr;
+  if (!has_request(**entry, request)) return nullptr;
   answer = Return::done;
   Piece* piece = *entry;
   live_.remove(entry);
@@ -174,15 +203,15 @@ Return Arena::abandon(const void* data, const Request& request) noexcept {
 }
 
 bool Arena::may_merge(const Piece* neighbour, const Piece& piece) noexcept {
-  return neighbour != nullptr && neighbour->is_free && neighbour->stamp.shelf == piece.stamp.shelf &&
-         neighbour->stamp.points.get() == piece.stamp.points.get();
+  return neighbour != nullptr && neighbour->is_free && neighbour->shelf == piece.shelf &&
+         (piece.shelf != Stamp::kPoints || neighbour->points == piece.points);
 }
 
-Return Arena::give(const void* data, const Request& request, Stamp stamp) noexcept {
+Return Arena::give(const void* data, const Request& request, const Stamp& stamp) noexcept {
   Return answer{};
   Piece* piece = end_block(data, request, answer);
   if (piece == nullptr) return answer;
-  piece->stamp = std::move(stamp);
+  set_stamp(*piece, stamp);
   if (may_merge(piece->higher, *piece)) {
     unlink(*piece->higher);
     absorb(*piece, *piece->higher);
@@ -216,9 +245,11 @@ Arena::Run Arena::find_run(const Request& request) const noexcept {
   return {};
 }
 
-void Arena::join(const Run& run, Stamp stamp) noexcept {
+void Arena::join(const Run& run, const Stamp& stamp) noexcept {
   for (Piece* piece = run.first;; piece = piece->higher) {
     unlink(*piece);
+    clear_stamp(*piece);
+    piece->position = 0;
     if (piece == run.last) break;
   }
   bool is_whole = run.first == run.last;
@@ -226,7 +257,7 @@ void Arena::join(const Run& run, Stamp stamp) noexcept {
     is_whole = run.first->higher == run.last;
     absorb(*run.first, *run.first->higher);
   }
-  run.first->stamp = std::move(stamp);
+  set_stamp(*run.first, stamp);
   link(*run.first);
 }
 
@@ -251,13 +282,19 @@ ArenaSpan Arena::detach(const Span& span, Run& pieces) noexcept {
   return memory;
 }
 
+Stamp Arena::next_stamp(Run& pieces) const noexcept {
+  const Piece& first = *pieces.first;
+  pieces.first = pieces.first == pieces.last ? nullptr : first.higher;
+  return stamp_of(first);
+}
+
 void Arena::end(const Run& pieces) noexcept {
   for (Piece* piece = pieces.first; piece != nullptr;) end_piece(*std::exchange(piece, piece->higher));
 }
 
 void Arena::link(Piece& piece) noexcept {
   const Bin bin = bin_of(piece.bytes / granule_);
-  Shelf& shelf = shelf_of(piece.stamp.shelf);
+  Shelf& shelf = shelf_of(piece.shelf);
   Piece*& head = shelf.heads[bin.level][bin.index];
   piece.previous = nullptr;
   piece.next = head;
@@ -271,7 +308,7 @@ void Arena::link(Piece& piece) noexcept {
 
 void Arena::unlink(Piece& piece) noexcept {
   const Bin bin = bin_of(piece.bytes / granule_);
-  Shelf& shelf = shelf_of(piece.stamp.shelf);
+  Shelf& shelf = shelf_of(piece.shelf);
   Piece*& head = shelf.heads[bin.level][bin.index];
   if (piece.next != nullptr) piece.next->previous = piece.previous;
   (piece.previous != nullptr ? piece.previous->next : head) = piece.next;
@@ -286,7 +323,9 @@ Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
   Piece& rest = new_piece();
   rest.address = piece.address + bytes;
   rest.bytes = piece.bytes - bytes;
-  rest.stamp = piece.stamp;
+  rest.shelf = piece.shelf;
+  rest.position = piece.position;
+  if (piece.shelf == Stamp::kPoints) piece.points->retain();
   rest.lower = &piece;
   rest.higher = piece.higher;
   if (rest.higher != nullptr) rest.higher->lower = &rest;
@@ -299,7 +338,7 @@ void Arena::absorb(Piece& lower, Piece& higher) noexcept {
   lower.bytes += higher.bytes;
   lower.higher = higher.higher;
   if (higher.higher != nullptr) higher.higher->lower = &lower;
-  lower.stamp.position = std::max(lower.stamp.position, higher.stamp.position);
+  if (lower.shelf != Stamp::kPoints) lower.position = std::max(lower.position, higher.position);
   end_piece(higher);
 }
 
@@ -316,12 +355,11 @@ bool Arena::reserve_pieces(size_t count) noexcept {
 Arena::Piece& Arena::new_piece() noexcept {
   Piece& piece = *std::exchange(unused_, unused_->next);
   --unused_count_;
-  piece = Piece{};
-  return piece;
+  return *new (&piece) Piece;
 }
 
 void Arena::end_piece(Piece& piece) noexcept {
-  piece.stamp = {};
+  clear_stamp(piece);
   piece.next = unused_;
   unused_ = &piece;
   ++unused_count_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "impl/core/order.h"
@@ -69,16 +70,16 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  bool add(const ArenaSpan& span, Stamp stamp = {}) noexcept;
+  bool add(const ArenaSpan& span, const Stamp& stamp = {}) noexcept;
   // Makes one more shelf, numbered on from Stamp::kStreams.
-  bool add_shelf() noexcept;
+  bool add_shelf(Stream* stream) noexcept;
 
   // A piece of that shelf for `request`, which is remembered with it; NULL when none holds it.
   void* take(const Request& request, uint32_t shelf = Stamp::kNothing) noexcept;
-  // The stamp of the piece that `take` would cut; NULL when there is none.
-  const Stamp* find_stamp(const Request& request, uint32_t shelf) const noexcept;
+  // The stamp of the piece that `take` would cut, if there is one.
+  std::optional<Stamp> find_stamp(const Request& request, uint32_t shelf) const noexcept;
   // Free neighbours of one shelf become one piece.
-  Return give(const void* data, const Request& request, Stamp stamp = {}) noexcept;
+  Return give(const void* data, const Request& request, const Stamp& stamp = {}) noexcept;
   // The block is over, but its bytes are never used again.
   Return abandon(const void* data, const Request& request) noexcept;
 
@@ -90,19 +91,20 @@ class Arena {
   };
   Run find_run(const Request& request) const noexcept;
   // They become one piece under `stamp`, which follows all of theirs.
-  void join(const Run& run, Stamp stamp) noexcept;
+  void join(const Run& run, const Stamp& stamp) noexcept;
 
   // A wholly free span whose going leaves at least `keep_bytes` free bytes; NULL when there is none.
   const Span* find_free_span(uint64_t keep_bytes) const noexcept;
   // Takes it out. Its pieces, which say what its memory has to wait for, end later.
   ArenaSpan detach(const Span& span, Run& pieces) noexcept;
+  Stamp next_stamp(Run& pieces) const noexcept;  // of the first one, which is left out then
   void end(const Run& pieces) noexcept;
 
   // Calls f(point) for all that their stamps say until it answers false; returns whether it never did.
   template <class F>
-  static bool all(const Run& run, F&& f) {
+  bool all(const Run& run, F&& f) const {
     for (const Piece* piece = run.first; piece != nullptr; piece = piece == run.last ? nullptr : piece->higher)
-      if (!piece->stamp.all(f)) return false;
+      if (!stamp_of(*piece).all(f)) return false;
     return true;
   }
 
@@ -114,16 +116,23 @@ class Arena {
   uint64_t metadata_bytes() const noexcept;
 
  private:
-  // A run of granules of one span, free or live, between its neighbours in address order.
-  struct Piece {
+  // A run of granules of one span, free or live, between its neighbours in address order. One line of the cache: most
+  // of what a take or give costs is the pieces that it has to look at.
+  struct alignas(64) Piece {
     uint64_t address = 0;
     uint64_t bytes = 0;
     Piece* lower = nullptr;  // neighbours inside the span
     Piece* higher = nullptr;
     Piece* previous = nullptr;  // in the list of its bin, while free
     Piece* next = nullptr;
-    Request request;  // while live
-    Stamp stamp;      // while free
+    union {
+      uint64_t requested_bytes = 0;  // while live
+      uint64_t position;             // while free: of the shelf's stream
+      Points* points;                // with a reference, on that shelf
+    };
+    uint32_t shelf = Stamp::kNothing;
+    uint8_t alignment_log = 0;
+    BlockUse use = BlockUse::internal;
     bool is_free = false;
   };
   struct Span {
@@ -142,6 +151,7 @@ class Arena {
   static constexpr uint32_t kLevels = 62;
   static constexpr uint32_t kBinsPerLevel = 8;
   struct Shelf {
+    Stream* stream = nullptr;
     uint64_t levels = 0;  // bit n: a bin of level n is not empty
     std::array<uint8_t, kLevels> bins{};
     std::array<std::array<Piece*, kBinsPerLevel>, kLevels> heads{};
@@ -153,6 +163,10 @@ class Arena {
   Piece* find(const Request& request, uint32_t shelf) const noexcept;
   static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept;
   Piece* end_block(const void* data, const Request& request, Return& answer) noexcept;
+  static void clear_stamp(Piece& piece) noexcept;
+  static void set_stamp(Piece& piece, const Stamp& stamp) noexcept;
+  Stamp stamp_of(const Piece& piece) const noexcept;
+  static bool has_request(const Piece& piece, const Request& request) noexcept;
   static bool may_merge(const Piece* neighbour, const Piece& piece) noexcept;
 
   void link(Piece& piece) noexcept;

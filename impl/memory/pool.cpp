@@ -210,8 +210,9 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
     visit.bytes = span.bytes;
     moving_bytes_ += span.bytes;
     counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+    const bool is_over = follow(pieces, stream, lock);
     lock.unlock();
-    give_upstream(span, pieces, stream);
+    give_upstream(span, is_over, stream);
     come_back(visit, lock);
     arena_.end(pieces);
     reserved_bytes_ -= span.bytes;
@@ -224,15 +225,25 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
   return total;
 }
 
-// The upstream has it after all work on it: in the order of `stream`, or when the host sees that all has run.
-void PoolResource::give_upstream(const ArenaSpan& span, const Arena::Run& pieces, Stream& stream) noexcept {
-  OrderCalls calls;
+// All work on `pieces` is over: for `stream`, where the upstream goes by its order, or else for the host.
+bool PoolResource::follow(Arena::Run pieces, Stream& stream, Lock& lock) noexcept {
   const bool is_in_order = upstream()->supports_streams();
-  const bool is_over = Arena::all(pieces, [&](const Point& point) {
-    return is_in_order ? try_order_after(stream, point, calls) : try_wait_for(point);
-  });
-  count(calls);
+  OrderCalls calls;
+  bool is_over = true;
+  while (pieces && is_over) {
+    const Stamp stamp = arena_.next_stamp(pieces);
+    if (stamp.shelf == Stamp::kNothing) continue;
+    lock.unlock();
+    is_over = stamp.all(
+        [&](const Point& point) { return is_in_order ? try_order_after(stream, point, calls) : try_wait_for(point); });
+    lock = enter();
+  }
   if (calls.stream_waits != 0) count_work(stream);  // who runs after it runs after what it waits for
+  count(calls);
+  return is_over;
+}
+
+void PoolResource::give_upstream(const ArenaSpan& span, bool is_over, Stream& stream) noexcept {
   if (is_over) {
     upstream()->give(span.base, {span.bytes, span.alignment, BlockUse::internal}, stream);
   } else {

@@ -45,6 +45,8 @@ class PoolResource final : public Resource {
   void* take_at_hand(PoolCache& cache, Request request) noexcept;
   bool give_at_hand(PoolCache& cache, void* data, Request request) noexcept;
   void keep(StreamCache& here, Block& block, uint32_t size_class) noexcept;
+  // Adds what the cache has counted to what all see: live bytes and their peak, or everything.
+  void fold_bytes(PoolCache& cache) noexcept;
   void fold(PoolCache& cache) noexcept;
   // With the lock of all caches: takes everything back from `cache`, which may belong to another pool afterwards.
   void close(PoolCache& cache) noexcept;
@@ -135,7 +137,8 @@ class PoolResource final : public Resource {
   // These leave the lock while they call upstream.
   KinaStatus grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept;
   uint64_t shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noexcept;
-  void give_upstream(const ArenaSpan& span, const Arena::Run& pieces, Stream& stream) noexcept;
+  bool follow(Arena::Run pieces, Stream& stream, Lock& lock) noexcept;
+  void give_upstream(const ArenaSpan& span, bool is_over, Stream& stream) noexcept;
   Lock enter() noexcept;
   void renew() noexcept;
   void add(Visit& visit) noexcept;

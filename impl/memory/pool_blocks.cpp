@@ -38,7 +38,7 @@ void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64
     if (block != nullptr) [[likely]] {
       block->take({bytes, 0, BlockUse::raw});
       cache->counters.taken(bytes, true);
-      if (cache->counters.is_full()) cache->pool->fold(*cache);
+      if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
       return block->data;
     }
   }
@@ -59,7 +59,7 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
       if (!cache->current->magazines[slab->size_class()].push(*block)) [[unlikely]]
         cache->pool->keep(*cache->current, *block, slab->size_class());
       cache->counters.given(bytes);
-      if (cache->counters.is_full()) cache->pool->fold(*cache);
+      if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
       return true;
     }
   }

@@ -221,7 +221,7 @@ Return PoolResource::give_without_cache(std::span<const Point> uses, void* data,
 void PoolResource::count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept {
   cache.counters.taken(request.bytes, is_hit);
   if (cache.counters.is_full()) [[unlikely]]
-    fold(cache);
+    fold_bytes(cache);
 }
 
 void PoolResource::count_taken(const Request& request, bool is_hit) noexcept {
@@ -236,14 +236,22 @@ void PoolResource::count_taken(const Request& request, bool is_hit) noexcept {
 void PoolResource::count_given(PoolCache& cache, const Request& request) noexcept {
   cache.counters.given(request.bytes);
   if (cache.counters.is_full()) [[unlikely]]
-    fold(cache);
+    fold_bytes(cache);
+}
+
+void PoolResource::fold_bytes(PoolCache& cache) noexcept {
+  CacheCounters& from = cache.counters;
+  const uint64_t live = from.live_bytes.load(kRelaxed);
+  const uint64_t before = counters().live_bytes.fetch_add(live, kRelaxed);
+  raise_peak(static_cast<int64_t>(before) + from.high_bytes.load(kRelaxed));
+  from.live_bytes.store(0, kRelaxed);
+  from.high_bytes.store(0, kRelaxed);
 }
 
 void PoolResource::fold(PoolCache& cache) noexcept {
+  fold_bytes(cache);
   CacheCounters& from = cache.counters;
   ResourceCounters& to = counters();
-  raise_peak(static_cast<int64_t>(to.live_bytes.load(kRelaxed)) + from.high_bytes.exchange(0, kRelaxed));
-  to.live_bytes.fetch_add(from.live_bytes.exchange(0, kRelaxed), kRelaxed);
   const uint64_t allocations = from.allocations.exchange(0, kRelaxed);
   const uint64_t deallocations = from.deallocations.exchange(0, kRelaxed);
   to.live_blocks.fetch_add(allocations - deallocations, kRelaxed);

@@ -15,26 +15,22 @@ constexpr uint8_t kDemand = 8;
 // Adds a moment to what the next user of the slab runs after; false where that cannot be had.
 bool add_point(Slab& slab, const Point& point) noexcept {
   Stamp& stamp = slab.stamp;
-  if (!stamp.points) {
-    stamp.points = Ref<Points>::adopt(new (std::nothrow) Points);
-    if (!stamp.points) return false;
-    stamp.shelf = Stamp::kPoints;
-    OrderCalls none;  // the first ones need no order
-    if (stamp.stream != nullptr) stamp.points->add({Ref<Stream>::share(stamp.stream), stamp.position}, none);
-    stamp.stream = nullptr;
-  }
   OrderCalls calls;
-  return stamp.points->add(point, calls);
+  if (!slab.points) {
+    slab.points = Ref<Points>::adopt(new (std::nothrow) Points);
+    if (!slab.points) return false;
+    if (stamp.stream != nullptr) slab.points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
+    stamp = {Stamp::kPoints, 0, nullptr, slab.points};
+  }
+  return slab.points->add(point, calls);
 }
 
 bool add_lane(Slab& slab, const Lane& lane, uint64_t position) noexcept {
   Stamp& stamp = slab.stamp;
   if (lane.stream() == nullptr) return true;
-  if (stamp.points || (stamp.stream != nullptr && stamp.stream != lane.stream()))
+  if (slab.points || (stamp.stream != nullptr && stamp.stream != lane.stream()))
     return add_point(slab, {Ref<Stream>::share(lane.stream()), position});
-  stamp.shelf = lane.shelf();
-  stamp.stream = lane.stream();
-  stamp.position = std::max(stamp.position, position);
+  stamp = {lane.shelf(), std::max(stamp.position, position), lane.stream(), nullptr};
   return true;
 }
 
@@ -54,7 +50,7 @@ Lane* PoolResource::lane_of(Stream& stream) noexcept {
   if (!is_ordered_) return &home_;
   const auto key = reinterpret_cast<uint64_t>(&stream);
   if (Lane** known = lanes_.find(key)) return *known;
-  if (!lanes_.reserve_one() || !arena_.add_shelf()) return nullptr;
+  if (!lanes_.reserve_one() || !arena_.add_shelf(&stream)) return nullptr;
   Lane* made = new (std::nothrow) Lane(&stream, arena_.shelves() - 1);
   if (made == nullptr) return nullptr;
   made->next = std::exchange(first_lane_, made);
@@ -96,8 +92,9 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
     }
   }
   for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf) {
-    const Stamp* stamp = shelf == here.shelf() ? nullptr : arena_.find_stamp(request, shelf);
-    if (stamp != nullptr && stamp->all(can_follow)) return arena_.take(request, shelf);
+    if (shelf == here.shelf()) continue;
+    const std::optional<Stamp> stamp = arena_.find_stamp(request, shelf);
+    if (stamp && stamp->all(can_follow)) return arena_.take(request, shelf);
   }
   return nullptr;
 }
@@ -129,7 +126,7 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
     is_hit = is_hit && data == nullptr;
   }
   if (const Arena::Run run = data == nullptr && has_collected ? arena_.find_run(request) : Arena::Run()) {
-    if (Arena::all(run, follow)) {
+    if (arena_.all(run, follow)) {
       count_work(stream);  // who runs after it runs after what it waits for
       arena_.join(run, here.stamp());
       data = arena_.take(request, here.shelf());
@@ -216,6 +213,7 @@ void PoolResource::end_free_slabs() noexcept {
       slab.free_count = 0;
       slab.is_stuck = false;
       slab.stamp = {};
+      slab.points = nullptr;
       at = &slab.next;
       continue;
     }
@@ -224,7 +222,7 @@ void PoolResource::end_free_slabs() noexcept {
     slab_metadata_bytes_ -= slab.metadata_bytes();
     demand_[slab.size_class()] = 0;
     slab.free_count = 0;
-    arena_.give(slab.base(), slab_request(slab.size_class()), std::move(slab.stamp));
+    arena_.give(slab.base(), slab_request(slab.size_class()), slab.stamp);
     slab.end();
   }
 }

@@ -93,6 +93,7 @@ void Slab::end() noexcept {
   pool_.store(0, std::memory_order_relaxed);
   count_.store(0, std::memory_order_relaxed);
   stamp = {};
+  points = nullptr;
   Unused& all = unused();
   const std::lock_guard lock(all.mutex);
   Slab*& first = all.slabs[room_index(room_)];

@@ -124,6 +124,7 @@ class Slab {
   uint32_t free_count = 0;  // while the pool collects: blocks in its lists, and what follows them
   bool is_stuck = false;
   Stamp stamp;
+  Ref<Points> points;  // of the stamp, while they are gathered
 
  private:
   struct Leaf {

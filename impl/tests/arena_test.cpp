@@ -106,8 +106,8 @@ TEST(Arena, GivesBackOnlySpansThatAreWhollyFree) {
 
 TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
   Arena arena(kGranule);
-  ASSERT_TRUE(arena.add_shelf());
-  ASSERT_TRUE(arena.add_shelf());
+  ASSERT_TRUE(arena.add_shelf(nullptr));
+  ASSERT_TRUE(arena.add_shelf(nullptr));
   ASSERT_TRUE(arena.add({at(1 << 20), 8 * kGranule, kGranule}));
   const Request quarter{2 * kGranule, kGranule, BlockUse::raw};
   void* blocks[] = {arena.take(quarter), arena.take(quarter), arena.take(quarter), arena.take(quarter)};
@@ -117,9 +117,9 @@ TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
 
   const Request half{4 * kGranule, kGranule, BlockUse::raw};
   const Request whole{8 * kGranule, kGranule, BlockUse::raw};
-  EXPECT_EQ(arena.find_stamp(quarter, Stamp::kNothing), nullptr);
-  EXPECT_EQ(arena.find_stamp(half, 2), nullptr);
-  ASSERT_NE(arena.find_stamp(half, 3), nullptr);
+  EXPECT_FALSE(arena.find_stamp(quarter, Stamp::kNothing));
+  EXPECT_FALSE(arena.find_stamp(half, 2));
+  ASSERT_TRUE(arena.find_stamp(half, 3));
   EXPECT_EQ(arena.find_stamp(half, 3)->position, 3U) << "the later of both moments";
   EXPECT_FALSE(arena.find_run({9 * kGranule, kGranule, BlockUse::raw}));
   const Arena::Run run = arena.find_run(whole);
@@ -131,7 +131,7 @@ TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
 
 TEST(Arena, GivesSpansBackWhoseFreePiecesFollowDifferentStreams) {
   Arena arena(kGranule);
-  ASSERT_TRUE(arena.add_shelf());
+  ASSERT_TRUE(arena.add_shelf(nullptr));
   ASSERT_TRUE(arena.add({at(1 << 20), 4 * kGranule, kGranule}));
   const Request half{2 * kGranule, kGranule, BlockUse::raw};
   void* block = arena.take(half);
