@@ -36,7 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clause(id, hash): the clause that the test decides")
     config.addinivalue_line("markers", "case(rows): the known faults of DLPack elsewhere that the test looks for")
     config.addinivalue_line("markers", "memory_case(rows): the known faults of pools elsewhere that the test looks for")
-    config.addinivalue_line("markers", "needs(feature): the test concerns a feature that a build may lack")
+    config.addinivalue_line(
+        "markers", "needs(*features, devices=0): the test concerns features, or simulated devices, that may be lacking"
+    )
     config.addinivalue_line("markers", "lacks(feature): the test asks a build that does not offer the feature")
     for tier, count in EXAMPLES.items():
         hypothesis.settings.register_profile(
@@ -88,9 +90,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def missing_features(item: pytest.Item) -> list[str]:
     """What stands between the test and this library: features that it needs, or those whose lack it needs."""
     offers = session().offers
-    needs = [str(mark.args[0]) for mark in item.iter_markers("needs")]
+    needs = [str(feature) for mark in item.iter_markers("needs") for feature in mark.args]
+    devices = max((int(mark.kwargs.get("devices", 0)) for mark in item.iter_markers("needs")), default=0)
     lacks = [str(mark.args[0]) for mark in item.iter_markers("lacks")]
-    return [f"needs {f}" for f in needs if not offers(f)] + [f"needs a build without {f}" for f in lacks if offers(f)]
+    missing = [f"needs {f}" for f in needs if not offers(f)] + [
+        f"needs a build without {f}" for f in lacks if offers(f)
+    ]
+    return missing + ([f"needs {devices} simulated devices"] if devices > session().device_count(12) else [])
 
 
 @pytest.hookimpl(tryfirst=True)

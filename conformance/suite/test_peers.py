@@ -11,7 +11,7 @@ from kina_conformance.alone import alone
 from kina_conformance.memory import Handle, Tensor
 from kina_conformance.resources import Info
 
-pytestmark = pytest.mark.needs("sim", "peer")
+pytestmark = pytest.mark.needs("sim", "peer", devices=2)
 
 SIM = 12  # device type of simulated devices
 PAIRS = [(0, 1), (1, 0)]

@@ -499,3 +499,17 @@ def test_set_default_refuses_wrong_devices(rt: Executor) -> None:
     call.refuses("UNSUPPORTED", device_type=4, clause="KINA-STATUS-24", argument="device_type")
     call.refuses("INVALID_HANDLE", resource=rt.handle("KinaResource", 77), clause="KINA-STATUS-26")
     rt.call("runtime_resource_set_default", None, **HOST, resource=None).succeeds()
+
+
+@clause("KINA-RESOURCE-71", "80de9da4")
+@pytest.mark.needs("sim")
+def test_a_pool_that_nobody_sized_is_made_where_the_default_does_not_fit(rt: Executor) -> None:
+    """A simulated device has less memory than the initial gibibyte."""
+    base = rt.call("runtime_resource_current", 12, 0).succeeds().out
+
+    pool = rt.call("runtime_resource_pool", base, params={}).succeeds().out
+
+    rt.call("runtime_memory_allocate", pool, bytes=1000, alignment=0, stream=None).succeeds()
+    info = rt.call("runtime_resource_info", pool).succeeds().out
+    assert 1000 <= info.reserved_bytes < 2**30
+    rt.call("runtime_resource_pool", base, params={}).refuses("OUT_OF_MEMORY", params={"initial_bytes": 2**30})

@@ -327,3 +327,19 @@ def test_the_resource_of_a_capture_is_not_released(rt: Executor) -> None:
 
     rt.call("runtime_scope_pop", token).succeeds()
     rt.call("runtime_resource_release", taken.resource).succeeds()
+
+
+@clause("KINA-STREAM-40", "52279429")
+def test_a_recorded_gather_raises_no_alarm_when_a_replay_finds_a_bad_index(rt: Executor) -> None:
+    taken = Taken(rt)
+    x, y = there(rt, [1.0, 2.0, 3.0]), there(rt, [9.0, 9.0])
+    indices = rt.call("runtime_copy", rt.tensor("i64", (2,), [2, 0]), **CAPTURED).succeeds().out
+    with taken.recording():
+        rt.call("runtime_gpu_gather", x, indices, out=y).succeeds()
+
+    taken.replay([x, indices], [y])
+    assert here(rt, y) == [3.0, 1.0]
+
+    rt.call("runtime_copy", rt.tensor("i64", (2,), [1, 7]), **CAPTURED, out=indices).succeeds()
+    taken.replay([x, indices], [y])
+    assert here(rt, y) == [2.0, 0.0]
