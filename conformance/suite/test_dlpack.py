@@ -1446,3 +1446,27 @@ def test_many_round_trips_hold_nothing(rt: Executor, legacy: bool) -> None:
 
     assert rt.counters() == before
     assert Producer.strays == strays
+
+
+@both
+@clause("KINA-DLPACK-21", "65b8824c")
+@pytest.mark.needs("sim", devices=2)
+def test_a_peer_tensor_is_exported_as_a_copy_alone(rt: Executor, legacy: bool) -> None:
+    x = rt.call("runtime_copy", rt.tensor("f32", (3,), [1, 2, 3]), 12, 0).succeeds().out
+    peer = rt.call("runtime_peer_share", x).succeeds().out
+    opened = lambda: rt.call("runtime_peer_open", peer, 12, 1).succeeds().out  # noqa: E731
+    call = rt.call(give(legacy), tensor=opened, params={"flags": "KINA_DLPACK_COPY"})
+
+    call.refuses("UNSUPPORTED", params={}, clause="KINA-DLPACK-21")
+
+
+@both
+@clause("KINA-DLPACK-52", "fcd98b2b")
+@pytest.mark.needs("sim")
+def test_the_stream_of_an_export_is_of_the_tensors_device(rt: Executor, legacy: bool) -> None:
+    own, other = (rt.call("runtime_stream_checkout", kind, 0).succeeds().out for kind in (12, 1))
+    x = rt.tensor("f32", (3,), [1, 2, 3])
+    there = lambda: rt.call("runtime_copy", x, 12, 0).succeeds().out  # noqa: E731
+    call = rt.call(give(legacy), tensor=there, params={"stream": own})
+
+    call.refuses("DEVICE_MISMATCH", params={"stream": other}, clause="KINA-DLPACK-52")
