@@ -301,6 +301,31 @@ for device in devices:
     assert told == ""
 
 
+@clause("KINA-STATUS-54", "b50a509c")
+@clause("KINA-STATUS-30", "03ebb98d")
+@pytest.mark.needs("sim")
+def test_what_a_lost_device_keeps_is_counted_as_leaked(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        xs, y, neg = [tensor(rt, (1000,), (12, 0)) for _ in range(3)], ffi.new(TENSOR), rt.constants["KINA_UNARY_NEG"]
+        resource, info = ffi.new("KinaResource *"), ffi.new("KinaResourceInfo *")
+        assert rt.runtime_resource_current(resource, 12, 0) == 0
+        assert rt.runtime_gpu_unary(y, xs[0], neg) == 0
+        assert word(rt, rt.runtime_gpu_unary(y, xs[1], neg)) == "DEVICE_LOST"
+        assert [rt.runtime_free(x) for x in xs] == [0, 0, 0] and rt.runtime_free(y) == 0
+        info.struct_size = ffi.sizeof("KinaResourceInfo")
+        assert rt.runtime_resource_info(info, resource[0]) == 0
+        print(info.live_bytes, info.leaked_bytes, info.leaked_blocks)
+        """,
+        KINA_SIM_DEVICES="1",
+        KINA_SIM_FAULT="lost:2",
+    )
+
+    assert told == "0 16000 4\n"
+
+
 @clause("KINA-STATUS-36", "e8c468e2")
 @pytest.mark.needs("sim")
 def test_a_child_forked_amid_device_work_ends_as_it_would_without_the_library(rt: Executor) -> None:

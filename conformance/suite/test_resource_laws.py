@@ -200,7 +200,9 @@ class Resources(RuleBasedStateMachine):
         model, block, size, alignment = self.blocks.pop(choice % len(self.blocks))
         content = bytes(self.rt.ffi.buffer(block, size))
         assert content == content[:1] * size, "a block was written by another's owner"
-        self.rt.call("runtime_memory_deallocate", model.name, block, size, alignment, None).succeeds()
+        call = self.rt.call("runtime_memory_deallocate", model.name, block, size, alignment, None)
+        call.succeeds()
+        assert call.status() in {"INVALID_ARGUMENT", "INVALID_HANDLE"}, "given back twice"
         del model.live[address(self.rt, block)]
         model.deallocations += 1
         self._settle(model)
@@ -214,6 +216,18 @@ class Resources(RuleBasedStateMachine):
             assert call.status(bytes=size + change) == "INVALID_ARGUMENT"
         if other is not model and not other.is_gone():
             assert call.status(resource=other.name) == "INVALID_ARGUMENT"
+        for data in (address(self.rt, block) + 1 + abs(change), 256):
+            assert call.status(data=self.rt.ffi.cast("void *", data)) == "INVALID_ARGUMENT"
+        if self.held:
+            assert call.status(data=self.held[-1][1].struct.dl.data) == "INVALID_ARGUMENT"
+
+    @rule(model=models, below=st.integers(0, 254), power=st.integers(0, 62))
+    def what_overflows_is_refused(self, model: Model, below: int, power: int) -> None:
+        if model.is_gone():
+            return
+        call = self.rt.call("runtime_memory_allocate", model.name, 2**64 - 1 - below, 0, None)
+        assert call.status() == "INVALID_ARGUMENT"
+        assert call.status(bytes=8, alignment=3 << power) == "INVALID_ARGUMENT"
 
     @rule(elements=st.integers(1, 5000))
     def make_tensor(self, elements: int) -> None:
