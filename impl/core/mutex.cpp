@@ -35,7 +35,7 @@ struct MutexList {
                      [] {
                        g_forks.fetch_add(1, std::memory_order_relaxed);
                        instance().leave_all();
-                       StaticsLock::renew();
+                       StaticsLock::unlock();
                      });
       return list;
     }();

@@ -1,27 +1,63 @@
 // The compiler's calls around the making of a static, as the C++ ABI names them, with a lock that forks know.
 #include "impl/core/statics.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <new>
 
 namespace kina {
 namespace {
 
-// Recursive: the making of one static makes others.
-std::recursive_mutex g_statics;
+// Recursive, because the making of one static makes others. A child of fork can unlock it, which std::recursive_mutex
+// does not promise: its owner is known by an id that the child keeps.
+struct Recursive {
+  std::mutex mutex;
+  std::atomic<pthread_t> owner{};
+  int depth = 0;  // the owner's
 
-// The first byte of a guard says whether its static is made; what follows belongs to this file and stays unused.
-std::atomic_ref<uint8_t> is_made(uint64_t& guard) noexcept {
-  return std::atomic_ref<uint8_t>(*reinterpret_cast<uint8_t*>(&guard));
+  bool is_mine() const noexcept { return owner.load(std::memory_order_relaxed) == pthread_self(); }
+  void enter() noexcept {
+    owner.store(pthread_self(), std::memory_order_relaxed);
+    ++depth;
+  }
+};
+
+// Ready before any code of the library runs, and there for threads that outlive main.
+union Undying {
+  constexpr Undying() : lock{} {}
+  ~Undying() {}
+  Recursive lock;
+};
+constinit Undying g_statics;
+
+// The first byte of a guard says whether its static is made; the rest stays unused.
+bool is_made(const uint64_t* guard) noexcept {
+  return __atomic_load_n(reinterpret_cast<const uint8_t*>(guard), __ATOMIC_ACQUIRE) != 0;
 }
 
 }  // namespace
 
-bool StaticsLock::try_lock() noexcept { return g_statics.try_lock(); }
-void StaticsLock::unlock() noexcept { g_statics.unlock(); }
-void StaticsLock::renew() noexcept { new (&g_statics) std::recursive_mutex; }
+void StaticsLock::lock() noexcept {
+  Recursive& all = g_statics.lock;
+  if (!all.is_mine()) all.mutex.lock();
+  all.enter();
+}
+
+bool StaticsLock::try_lock() noexcept {
+  Recursive& all = g_statics.lock;
+  if (!all.is_mine() && !all.mutex.try_lock()) return false;
+  all.enter();
+  return true;
+}
+
+void StaticsLock::unlock() noexcept {
+  Recursive& all = g_statics.lock;
+  if (--all.depth > 0) return;
+  all.owner.store(pthread_t{}, std::memory_order_relaxed);
+  all.mutex.unlock();
+}
 
 }  // namespace kina
 
@@ -30,18 +66,18 @@ extern "C" {
 
 // 1: the caller makes the static and calls one of the others.
 int __cxa_guard_acquire(uint64_t* guard) {
-  kina::g_statics.lock();
-  if (kina::is_made(*guard).load(std::memory_order_acquire) == 0) return 1;
-  kina::g_statics.unlock();
+  kina::StaticsLock::lock();
+  if (!kina::is_made(guard)) return 1;
+  kina::StaticsLock::unlock();
   return 0;
 }
 
 void __cxa_guard_release(uint64_t* guard) {
-  kina::is_made(*guard).store(1, std::memory_order_release);
-  kina::g_statics.unlock();
+  __atomic_store_n(reinterpret_cast<uint8_t*>(guard), uint8_t{1}, __ATOMIC_RELEASE);
+  kina::StaticsLock::unlock();
 }
 
-void __cxa_guard_abort(uint64_t*) { kina::g_statics.unlock(); }
+void __cxa_guard_abort(uint64_t*) { kina::StaticsLock::unlock(); }
 
 }  // extern "C"
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

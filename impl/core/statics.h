@@ -6,10 +6,9 @@ namespace kina {
 
 class StaticsLock {
  public:
+  static void lock() noexcept;
   static bool try_lock() noexcept;
   static void unlock() noexcept;
-  // In the child of a fork, instead of `unlock`: the thread that locked it has another id there.
-  static void renew() noexcept;
 };
 
 }  // namespace kina
