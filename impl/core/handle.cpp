@@ -32,9 +32,20 @@ void* SlotTable::remove(uint64_t handle) noexcept {
   Slot& slot = *slot_of(handle);
   uint64_t expected = handle;
   if (!slot.handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return nullptr;
+  leave(slot, handle);
+  return object;
+}
+
+void SlotTable::remove_own(uint64_t handle) noexcept {
+  Slot* slot = slot_of(handle);
+  if (slot == nullptr) return;
+  slot->handle.store(0, std::memory_order_release);
+  leave(*slot, handle);
+}
+
+void SlotTable::leave(Slot& slot, uint64_t handle) noexcept {
   slot.object.store(nullptr, std::memory_order_relaxed);
   if (slot.next_generation <= HandleParts::kGenerationMask) give_slot(static_cast<uint32_t>(HandleParts::slot(handle)));
-  return object;
 }
 
 uint32_t SlotTable::take_slot() {

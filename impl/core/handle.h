@@ -72,6 +72,8 @@ class SlotTable {
   }
   // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
   void* remove(uint64_t handle) noexcept;
+  // The same for a live name that the calling thread alone may end.
+  void remove_own(uint64_t handle) noexcept;
   uint64_t live() const noexcept;
 
   // Takes slots out of `cache` until `kept` are left.
@@ -95,6 +97,7 @@ class SlotTable {
   Slot& at(uint64_t slot) const noexcept {
     return chunks_[slot / kChunk].load(std::memory_order_relaxed)[slot % kChunk];
   }
+  void leave(Slot& slot, uint64_t handle) noexcept;
   uint32_t take_slot();
   void give_slot(uint32_t slot) noexcept;
   // With the lock held.

@@ -30,7 +30,7 @@ HandleTable<Stream>& streams() {
   return table;
 }
 
-bool Stream::bind() noexcept {
+bool Stream::bind_if_open() noexcept {
   int64_t seen = bindings_.load(std::memory_order_relaxed);
   do {
     if (seen == kEnded) return false;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// Guards every `installations` against the release of the handle. Nothing is called under it.
-Mutex& installation_mutex() noexcept {
+// Held by a release that decides whether the resource is installed. Nothing is called under it.
+Mutex& release_mutex() noexcept {
   static Lasting<Mutex> mutex;
   return *mutex;
 }
@@ -139,23 +139,21 @@ Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
 }
 
 Installation::Installation(Ref<Resource> resource) noexcept : resource_(std::move(resource)) {
-  if (!resource_) return;
-  const std::lock_guard lock(installation_mutex());
-  resource_->installations.fetch_add(1, kRelaxed);
+  if (resource_) resource_->installations.fetch_add(1, std::memory_order_seq_cst);
 }
 
+// Counted first, so that a release either sees that or has ended the name before it is looked at again.
 Installation Installation::of(uint64_t handle) {
-  Installation made;
-  const std::lock_guard lock(installation_mutex());
-  made.resource_ = resources().acquire(handle);
-  if (made.resource_) made.resource_->installations.fetch_add(1, kRelaxed);
-  return made;
+  Installation made(Ref<Resource>::try_share(look_up(resources(), handle).get()));
+  if (!made) return made;
+  if (made.resource_->is_releasing.load(std::memory_order_seq_cst)) {
+    const std::lock_guard lock(release_mutex());  // until it has decided
+  }
+  return resources().find(handle) == made.get() ? std::move(made) : Installation();
 }
 
 Installation::~Installation() {
-  if (!resource_) return;
-  const std::lock_guard lock(installation_mutex());
-  resource_->installations.fetch_sub(1, kRelaxed);
+  if (resource_) resource_->installations.fetch_sub(1, std::memory_order_release);
 }
 
 void name_resource(Resource& resource) {
@@ -173,12 +171,16 @@ uint64_t publish_resource(Ref<Resource> resource) {
 Release release_resource(uint64_t handle) noexcept {
   Ref<Resource> resource;
   {
-    const std::lock_guard lock(installation_mutex());
+    const std::lock_guard lock(release_mutex());
     resource = resources().acquire(handle);
     if (!resource) return Release::stale;
     if (resource->handle == handle) return Release::borrowed;
-    if (resource->installations.load(kRelaxed) != 0) return Release::busy;
-    if (resources().end_name(handle) == nullptr) return Release::stale;
+    resource->is_releasing.store(true, std::memory_order_seq_cst);
+    const bool is_installed = resource->installations.load(std::memory_order_seq_cst) != 0;
+    const bool is_live = is_installed || resources().end_name(handle) != nullptr;
+    resource->is_releasing.store(false, std::memory_order_seq_cst);
+    if (is_installed) return Release::busy;
+    if (!is_live) return Release::stale;
   }
   resource->release();  // the counted name's reference; `resource` is the last one if nothing else needs it
   return Release::done;

@@ -85,7 +85,8 @@ class Resource : public Leasable {
   }
 
   uint64_t handle = 0;                    // the borrowed name, which lives as long as the resource; 0: not named yet
-  std::atomic<int32_t> installations{0};  // as a default, by a push or a capture; guarded by the installation lock
+  std::atomic<int32_t> installations{0};  // as a default, by a push or a capture
+  std::atomic<bool> is_releasing{false};  // its counted handle is about to end, unless it is installed
 
  protected:
   ~Resource() override = default;

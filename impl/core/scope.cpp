@@ -27,7 +27,7 @@ ScopeStack::~ScopeStack() {
 void ScopeStack::leave(const Scope& scope) noexcept {
   if (scope.kind == ScopeKind::capture) scope.stream->withdraw(scope.handle);
   if (scope.stream) scope.stream->unbind();
-  tokens().remove(scope.handle);
+  tokens().remove_own(scope.handle);
 }
 
 void ScopeStack::announce(const Scope& scope) {
@@ -43,7 +43,7 @@ uint64_t ScopeStack::push(Scope scope, Argument argument) {
   if (scopes_.size() == scopes_.capacity()) scopes_.reserve(scopes_.empty() ? 8 : 2 * scopes_.size());
   scope.handle = tokens().insert(&the_token);
   if (scope.stream && !scope.stream->bind()) {
-    tokens().remove(scope.handle);
+    tokens().remove_own(scope.handle);
     refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
   }
   if (scope.kind == ScopeKind::capture) announce(scope);
@@ -52,10 +52,11 @@ uint64_t ScopeStack::push(Scope scope, Argument argument) {
 }
 
 void ScopeStack::pop(uint64_t token, Argument argument) {
-  require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STREAM-45", argument, argument.name,
-                                 word_of(Kind::scope));
-  require<Message::scope_not_newest>(!scopes_.empty() && scopes_.back().handle == token, "KINA-STREAM-45", argument,
-                                     argument.name);
+  if (scopes_.empty() || scopes_.back().handle != token) [[unlikely]] {
+    require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STREAM-45", argument, argument.name,
+                                   word_of(Kind::scope));
+    refuse<Message::scope_not_newest>("KINA-STREAM-45", argument, argument.name);
+  }
   const Scope scope = std::move(scopes_.back());
   scopes_.pop_back();
   leave(scope);

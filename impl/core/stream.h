@@ -27,8 +27,10 @@ class Stream final : public Counted {
   uint64_t serial() const noexcept { return serial_; }  // never reused; handles may come and go
 
   // A scope binds it: false when it has ended meanwhile.
-  bool bind() noexcept;
-  void unbind() noexcept { bindings_.fetch_sub(1, std::memory_order_release); }
+  bool bind() noexcept { return !can_end() || bind_if_open(); }
+  void unbind() noexcept {
+    if (can_end()) bindings_.fetch_sub(1, std::memory_order_release);
+  }
   // Ends it, unless a scope binds it. Of several callers one wins.
   enum class Ending : uint8_t { ended, is_bound, had_ended };
   Ending end() noexcept;
@@ -47,6 +49,8 @@ class Stream final : public Counted {
 
  private:
   static constexpr int64_t kEnded = -1;
+  bool can_end() const noexcept { return origin_ == StreamOrigin::pooled || origin_ == StreamOrigin::imported; }
+  bool bind_if_open() noexcept;
   struct Announcement {
     uint64_t scope;
     Resource* resource;

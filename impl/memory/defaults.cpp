@@ -79,6 +79,10 @@ void make_default_known(Device& device) {
 }  // namespace
 
 void replace_default(Device& device, Installation resource) {
+  if (resource) {
+    const std::lock_guard lock(device.mutex);
+    return swap_default(device, resource, nullptr);
+  }
   Ref<Resource> built;
   {
     BuiltIns& all = built_ins();
@@ -91,6 +95,14 @@ void replace_default(Device& device, Installation resource) {
 
 // The built-in default may refuse to be made, so that comes before anything changes.
 uint64_t exchange_default(Device& device, Installation resource) {
+  if (resource) {
+    const std::lock_guard lock(device.mutex);
+    if (const Resource* before = device.default_in_force.load(std::memory_order_relaxed)) {
+      const uint64_t handle = before->handle;
+      swap_default(device, resource, nullptr);
+      return handle;
+    }
+  }
   while (true) {
     const Ref<Resource> built = installed_default(device) ? nullptr : built_in(device);
     const std::lock_guard lock(device.mutex);
