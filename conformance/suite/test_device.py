@@ -314,7 +314,6 @@ def test_a_scope_of_one_device_leaves_the_others(rt: Executor) -> None:
             rt.call("runtime_scope_pop", token).succeeds()
 
 
-@memory_case("P13")
 @clause("KINA-DEVICE-24", "05363c56")
 @pytest.mark.needs("sim")
 @given(values=st.lists(st.floats(-50, 50, width=32), min_size=4, max_size=4))
@@ -330,6 +329,7 @@ def test_a_simulated_device_gives_the_bits_of_the_host(rt: Executor, values: lis
     assert rt.device_looks == 0
 
 
+@memory_case("P13")
 @clause("KINA-DEVICE-21", "1a95b7fc")
 @clause("KINA-DEVICE-22", "229b1162")
 @pytest.mark.needs("sim")
