@@ -34,47 +34,65 @@ class Lane {
   // What the next user of bytes that are given up now runs after.
   Stamp stamp() const noexcept { return {shelf_, position(), stream(), nullptr}; }
 
-  // The functions that follow lock.
+  // Of batches; these never wait.
   void put(uint32_t size_class, Block* first, uint32_t count, uint64_t position) noexcept;
-  void put(UsedBlock* given) noexcept;
   // A whole batch; `count` says how many.
   Block* take(uint32_t size_class, uint32_t& count) noexcept;
   // One block; `can_follow(point)` says whether its taker runs after that moment, or else makes it so.
   template <class F>
-  Block* take_one(uint32_t size_class, F&& can_follow);
-  // One block of those that are used elsewhere.
-  template <class F>
-  Block* take_used(uint32_t size_class, F&& can_follow);
+  Block* take_one(uint32_t size_class, F&& can_follow) noexcept;
 
-  // Guards all that follows.
+  // Of blocks that are used elsewhere; these lock.
+  void put(UsedBlock* given) noexcept;
+  template <class F>
+  Block* take_used(uint32_t size_class, F&& can_follow) noexcept;
+
+  // With the pool's lock: moves all batches out of the reach of others and back.
+  void gather() noexcept;
+  void scatter() noexcept;
+  std::array<Block*, SizeClasses::kCount> gathered{};
+
+  // Guards what follows.
   Mutex mutex{Mutex::Place::inner};
-  std::array<Block*, SizeClasses::kCount> batches{};
   UsedBlock* used = nullptr;
 
   Lane* next = nullptr;  // in the pool's list
 
  private:
+  // The newest batch of each size, in the low bits of the word what its address has in the middle, in the others a
+  // count of changes: the records of blocks stay where they are for ever, so a stale one may be looked at, and the
+  // count tells.
+  using Head = std::atomic<uint64_t>;
+  static constexpr int kAddressBits = 42;
+  static Block* block_of(uint64_t head) noexcept {
+    return reinterpret_cast<Block*>((head & ((uint64_t{1} << kAddressBits) - 1)) * alignof(Block));
+  }
+  static uint64_t after(uint64_t head, const Block* block) noexcept {
+    return ((head >> kAddressBits) + 1) << kAddressBits | reinterpret_cast<uint64_t>(block) / alignof(Block);
+  }
+  void push(uint32_t size_class, Block* first) noexcept;
+
+  std::array<Head, SizeClasses::kCount> heads_{};
   const Ref<Stream> stream_;
   const uint32_t shelf_;
 };
 
 template <class F>
-Block* Lane::take_one(uint32_t size_class, F&& can_follow) {
-  const std::lock_guard lock(mutex);
-  Block* first = batches[size_class];
+Block* Lane::take_one(uint32_t size_class, F&& can_follow) noexcept {
+  uint32_t count = 0;
+  Block* first = take(size_class, count);
   if (first == nullptr) return nullptr;
   const uint64_t position = first->batch_position();
-  if (stream_ && !can_follow(Point{stream_, position})) return nullptr;
-  batches[size_class] = first->next_batch;
-  if (Block* rest = first->next) {
-    rest->start_batch(first->batch_count() - 1, position);
-    rest->next_batch = std::exchange(batches[size_class], rest);
+  if (stream_ && !can_follow(Point{stream_, position})) {
+    put(size_class, first, count, position);
+    return nullptr;
   }
+  if (first->next != nullptr) put(size_class, first->next, count - 1, position);
   return first;
 }
 
 template <class F>
-Block* Lane::take_used(uint32_t size_class, F&& can_follow) {
+Block* Lane::take_used(uint32_t size_class, F&& can_follow) noexcept {
   const std::lock_guard lock(mutex);
   for (UsedBlock** at = &used; *at != nullptr; at = &(*at)->next) {
     const std::span<const Point> points = (*at)->points->list();

@@ -90,6 +90,7 @@ KinaStatus PoolResource::start(Stream& stream) noexcept {
 }
 
 Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noexcept {
+  const bool is_due = is_collecting_due();
   Lock lock = enter();
   Lane* lane = lane_of(stream);
   const uint64_t needed = arena_.needed(request);
@@ -107,7 +108,8 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
     is_hit = false;
     const Step step = has_grown ? Step{Step::Kind::refuse} : next_step(needed, is_last_try);
     KinaStatus status = KINA_ERROR_OUT_OF_MEMORY;
-    if (!has_collected && (step.kind == Step::Kind::refuse || may_gain_by_collecting(needed))) {
+    if (!has_collected && (step.kind == Step::Kind::refuse ||
+                           ((is_due || needed > SizeClasses::kLargest) && may_gain_by_collecting(needed)))) {
       collect(lock);
       has_collected = true;
       continue;

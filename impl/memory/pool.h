@@ -66,7 +66,8 @@ class PoolResource final : public Resource {
   PoolCache* open_cache(ThreadBlock& thread) noexcept;
   PoolCache* find_cache(ThreadBlock& thread) const noexcept;
   void renew_caches() noexcept;
-  void flush_caches() noexcept;
+  // Returns how many allocations there were so far.
+  uint64_t flush_caches() noexcept;
   // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.
   void drain(PoolCache& cache) noexcept;
   void unlink(PoolCache& cache) noexcept;
@@ -95,9 +96,11 @@ class PoolResource final : public Resource {
   bool is_cut_from_slab(const Request& request) const noexcept {
     return request.alignment == alignment() && sizes_.serves(request.bytes);
   }
-  Request slab_request(uint32_t size_class) const noexcept {
-    return {sizes_.blocks_of_slab(size_class) * sizes_.bytes_of(size_class), SizeClasses::kPage, BlockUse::internal};
+  Request slab_request(uint32_t size_class, uint32_t blocks) const noexcept {
+    return {blocks * sizes_.bytes_of(size_class), SizeClasses::kPage, BlockUse::internal};
   }
+  // A piece that a stream need not wait for.
+  void* take_at_once(const Request& request, uint32_t shelf) noexcept;
   // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
   Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
   // Brings all blocks at hand together, and makes free pieces of the slabs that nobody uses. Leaves the lock meanwhile.
@@ -122,6 +125,7 @@ class PoolResource final : public Resource {
   };
   Step next_step(uint64_t needed, bool is_last_try) const noexcept;
   bool may_gain_by_collecting(uint64_t needed) const noexcept;
+  bool is_collecting_due() const noexcept;
   uint64_t preferred_bytes(uint64_t needed) const noexcept;
   uint64_t room() const noexcept;  // bytes that the maximum leaves
 
@@ -166,8 +170,11 @@ class PoolResource final : public Resource {
   Slab* slabs_ = nullptr;
   uint64_t slab_bytes_ = 0;
   uint64_t slab_metadata_bytes_ = 0;
-  uint64_t idle_slab_bytes_ = 0;  // free blocks in slabs in use, when they were last collected
+  uint64_t idle_slab_bytes_ = 0;   // free blocks in slabs in use, when they were last collected
+  uint64_t collected_blocks_ = 0;  // that were looked at then
+  uint64_t collected_at_ = 0;      // allocations by then
   std::array<uint8_t, SizeClasses::kCount> demand_{};
+  std::array<uint32_t, SizeClasses::kCount> slab_counts_{};
   uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out
   uint64_t initial_bytes_;       // of the span that comes first; 0 when it has come
   Visit* visits_ = nullptr;      // on the stacks of threads of this process

@@ -145,8 +145,7 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
     }
   }
   const Lock lock = enter();
-  void* data = arena_.take(request, here.lane.shelf());
-  return data != nullptr || !is_ordered_ ? data : arena_.take(request);
+  return take_at_once(request, here.lane.shelf());
 }
 
 // A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane.

@@ -165,13 +165,16 @@ void PoolResource::drain(PoolCache& cache) noexcept {
   }
 }
 
-void PoolResource::flush_caches() noexcept {
+uint64_t PoolResource::flush_caches() noexcept {
   const std::lock_guard all(caches_mutex());
   renew_caches();
+  uint64_t allocations = counters().allocations.load(kRelaxed);
   for (PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
     const CacheVisit visit(cache->lock);
     drain(*cache);
+    allocations += cache->counters.allocations.load(kRelaxed);
   }
+  return allocations;
 }
 
 // In a forked child: the other threads are not here. What one of them was about to change stays as it is, out of use.
@@ -266,6 +269,15 @@ void PoolResource::raise_peak(int64_t live) noexcept {
   while (live > static_cast<int64_t>(seen) &&
          !peak.compare_exchange_weak(seen, static_cast<uint64_t>(live), kRelaxed)) {
   }
+}
+
+// A collection costs what all blocks at hand cost to look at. Where it helps a small request alone, that has to be
+// spread over many allocations; otherwise the pool rather grows.
+bool PoolResource::is_collecting_due() const noexcept {
+  KinaResourceInfo info{};
+  describe(info);
+  const Lock lock = mutex_.own();
+  return info.live_bytes == 0 || info.allocations - collected_at_ >= 8 * collected_blocks_;
 }
 
 void PoolResource::describe(KinaResourceInfo& info) const noexcept {

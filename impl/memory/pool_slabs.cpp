@@ -39,8 +39,8 @@ bool is_free(const Slab& slab) noexcept { return slab.free_count == slab.count()
 // Calls f(block, position) for every block of the lane's batches.
 template <class F>
 void for_each_block(const Lane& lane, F&& f) {
-  for (Block* first : lane.batches)
-    for (; first != nullptr; first = first->next_batch)
+  for (Block* first : lane.gathered)
+    for (; first != nullptr; first = first->next_batch.load(std::memory_order_relaxed))
       for (Block* block = first; block != nullptr; block = block->next) f(*block, first->batch_position());
 }
 
@@ -63,20 +63,29 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
     ++demand_[size_class];
     return nullptr;
   }
-  const Request request = slab_request(size_class);
-  void* base = arena_.take(request, lane.shelf());
-  if (base == nullptr && lane.shelf() != Stamp::kNothing) base = arena_.take(request);
+  // Twice as large each time, as far as there is room: small pools hold slabs of many sizes.
+  const uint32_t least = sizes_.least_blocks_of_slab(size_class);
+  uint32_t blocks = std::min(least << std::min(slab_counts_[size_class], 8U), sizes_.most_blocks_of_slab(size_class));
+  void* base = nullptr;
+  while ((base = take_at_once(slab_request(size_class, blocks), lane.shelf())) == nullptr && blocks > least)
+    blocks = std::max(least, blocks / 2);
   if (base == nullptr) return nullptr;
-  Slab* slab = Slab::make(serial_, base, size_class, sizes_);
+  Slab* slab = Slab::make(serial_, base, size_class, blocks, sizes_);
   if (slab == nullptr) {
-    arena_.give(base, request, lane.stamp());
+    arena_.give(base, slab_request(size_class, blocks), lane.stamp());
     return nullptr;
   }
+  ++slab_counts_[size_class];
   slab->next = std::exchange(slabs_, slab);
   slab->free_count = 0;
   slab_bytes_ += slab->bytes();
   slab_metadata_bytes_ += slab->metadata_bytes();
   return slab->blocks();
+}
+
+void* PoolResource::take_at_once(const Request& request, uint32_t shelf) noexcept {
+  void* data = arena_.take(request, shelf);
+  return data != nullptr || shelf == Stamp::kNothing ? data : arena_.take(request);
 }
 
 template <class F>
@@ -110,9 +119,8 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
       return block->data;
     }
   }
-  if (void* data = arena_.take(request, here.shelf())) return data;
+  if (void* data = take_at_once(request, here.shelf())) return data;
   if (!is_ordered_) return nullptr;
-  if (void* data = arena_.take(request)) return data;
   Stream& stream = *here.stream();
   if (may_capture(stream)) return nullptr;  // a graph runs at times that no order is known of
   OrderCalls calls;
@@ -138,21 +146,32 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
 
 void PoolResource::collect(Lock& lock) noexcept {
   lock.unlock();
-  flush_caches();
+  const uint64_t allocations = flush_caches();
   lock = enter();
+  collected_at_ = allocations;
+  collected_blocks_ = 0;
   idle_slab_bytes_ = 0;
   if (slabs_ == nullptr) return;
-  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) lane->mutex.lock();
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+    lane->mutex.lock();
+    lane->gather();
+  }
   count_free_blocks();
   note_stamps();
   drop_blocks_of_free_slabs();
-  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) lane->mutex.unlock();
+  for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
+    lane->scatter();
+    lane->mutex.unlock();
+  }
   end_free_slabs();
 }
 
 void PoolResource::count_free_blocks() noexcept {
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
-    for_each_block(*lane, [](const Block& block, uint64_t) { ++Slab::find(block.data)->free_count; });
+    for_each_block(*lane, [this](const Block& block, uint64_t) {
+      ++Slab::find(block.data)->free_count;
+      ++collected_blocks_;
+    });
     for (const UsedBlock* used = lane->used; used != nullptr; used = used->next)
       ++Slab::find(used->block->data)->free_count;
   }
@@ -174,9 +193,9 @@ void PoolResource::note_stamps() noexcept {
 
 void PoolResource::drop_blocks_of_free_slabs() noexcept {
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
-    for (Block*& batches : lane->batches) {
+    for (Block*& batches : lane->gathered) {
       for (Block* first = std::exchange(batches, nullptr); first != nullptr;) {
-        Block* following = first->next_batch;
+        Block* following = first->next_batch.load(std::memory_order_relaxed);
         const uint64_t position = first->batch_position();
         Block* kept = nullptr;
         uint32_t count = 0;
@@ -190,7 +209,7 @@ void PoolResource::drop_blocks_of_free_slabs() noexcept {
         }
         if (kept != nullptr) {
           kept->start_batch(count, position);
-          kept->next_batch = std::exchange(batches, kept);
+          kept->next_batch.store(std::exchange(batches, kept), std::memory_order_relaxed);
         }
         first = following;
       }
@@ -221,8 +240,9 @@ void PoolResource::end_free_slabs() noexcept {
     slab_bytes_ -= slab.bytes();
     slab_metadata_bytes_ -= slab.metadata_bytes();
     demand_[slab.size_class()] = 0;
+    --slab_counts_[slab.size_class()];
     slab.free_count = 0;
-    arena_.give(slab.base(), slab_request(slab.size_class()), slab.stamp);
+    arena_.give(slab.base(), slab_request(slab.size_class(), slab.count()), slab.stamp);
     slab.end();
   }
 }

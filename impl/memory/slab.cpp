@@ -60,8 +60,7 @@ void Slab::set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept {
     leaves_[page >> 16].load(std::memory_order_acquire)->slabs[page & 0xFFFF].store(slab, std::memory_order_release);
 }
 
-Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, const SizeClasses& sizes) noexcept {
-  const uint32_t count = sizes.blocks_of_slab(size_class);
+Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, uint32_t count, const SizeClasses& sizes) noexcept {
   const uint64_t block_bytes = sizes.bytes_of(size_class);
   const auto address = reinterpret_cast<uint64_t>(base);
   if (!reserve_pages(address, count * block_bytes)) return nullptr;
@@ -79,7 +78,7 @@ Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, const SizeClass
   for (uint32_t i = 0; i < count; ++i) {
     Block& block = made->blocks_[i];
     block.next = i + 1 < count ? &made->blocks_[i + 1] : nullptr;
-    block.next_batch = nullptr;
+    block.next_batch.store(nullptr, kRelaxed);
     block.word.store(0, kRelaxed);
     block.data = static_cast<std::byte*>(base) + i * block_bytes;
   }

@@ -34,14 +34,17 @@ class SizeClasses {
     if (size_class < 8) return (uint64_t{size_class} + 1) << shift_;
     return uint64_t{9 + size_class % 8} << (size_class / 8 - 1) << shift_;
   }
-  // Blocks of a slab: of 64 KiB up to a MiB, so that it holds a few dozen.
-  uint32_t blocks_of_slab(uint32_t size_class) const noexcept {
-    const uint64_t bytes = bytes_of(size_class);
-    return static_cast<uint32_t>(std::clamp(64 * bytes, kPage, 16 * kPage) / bytes);
+  // Blocks of a slab: at least what fills a page, or a batch; at most a MiB.
+  uint32_t least_blocks_of_slab(uint32_t size_class) const noexcept {
+    return static_cast<uint32_t>(std::max(kPage / bytes_of(size_class), uint64_t{4}));
+  }
+  uint32_t most_blocks_of_slab(uint32_t size_class) const noexcept {
+    return std::max(least_blocks_of_slab(size_class),
+                    static_cast<uint32_t>(std::min(16 * kPage / bytes_of(size_class), uint64_t{64})));
   }
   // Blocks that move at once between a cache and its lane.
   uint32_t batch_of(uint32_t size_class) const noexcept {
-    return static_cast<uint32_t>(std::clamp(2 * kPage / bytes_of(size_class), uint64_t{2}, uint64_t{32}));
+    return static_cast<uint32_t>(std::clamp(4 * kPage / bytes_of(size_class), uint64_t{4}, uint64_t{32}));
   }
 
  private:
@@ -50,9 +53,9 @@ class SizeClasses {
 
 // The record of one block. While it is free it is in one list of its pool; `word` then says nothing, or of the first
 // one of a batch how many there are and how far the stream was that gave them up.
-struct Block {
+struct alignas(32) Block {
   Block* next = nullptr;
-  Block* next_batch = nullptr;
+  std::atomic<Block*> next_batch{nullptr};
   std::atomic<uint64_t> word{0};
   void* data = nullptr;
 
@@ -91,7 +94,7 @@ struct Block {
 class Slab {
  public:
   // The slab of `blocks` blocks at `base`, entered for its addresses; NULL when host memory is out.
-  static Slab* make(uint64_t pool, void* base, uint32_t size_class, const SizeClasses& sizes) noexcept;
+  static Slab* make(uint64_t pool, void* base, uint32_t size_class, uint32_t blocks, const SizeClasses& sizes) noexcept;
   void end() noexcept;
 
   // The slab whose pages hold `data`, of whatever pool; NULL when there is none.

@@ -40,10 +40,11 @@ TEST(SizeClasses, HoldEverySizeWithAnEighthLostAtMost) {
 TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
   const SizeClasses sizes(256);
   for (uint32_t size_class = 0; size_class < SizeClasses::kCount; ++size_class) {
-    Slab* slab = Slab::make(7, at(kBase), size_class, sizes);
+    const uint32_t blocks = sizes.most_blocks_of_slab(size_class);
+    Slab* slab = Slab::make(7, at(kBase), size_class, blocks, sizes);
     ASSERT_NE(slab, nullptr);
     const uint64_t bytes = sizes.bytes_of(size_class);
-    ASSERT_EQ(slab->bytes(), sizes.blocks_of_slab(size_class) * bytes);
+    ASSERT_EQ(slab->bytes(), blocks * bytes);
     ASSERT_LE(slab->metadata_bytes(), slab->bytes() / 6);
     std::set<Block*> seen;
     for (uint64_t offset = 0; offset < slab->bytes(); offset += 128) {
@@ -65,11 +66,11 @@ TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
 
 TEST(Slab, IsNotMadeOnPagesOfAnother) {
   const SizeClasses sizes(256);
-  Slab* slab = Slab::make(7, at(kBase), 40, sizes);
+  Slab* slab = Slab::make(7, at(kBase), 40, 16, sizes);
   ASSERT_NE(slab, nullptr);
-  EXPECT_EQ(Slab::make(8, at(kBase + SizeClasses::kPage), 0, sizes), nullptr);
+  EXPECT_EQ(Slab::make(8, at(kBase + SizeClasses::kPage), 0, 256, sizes), nullptr);
   slab->end();
-  Slab* other = Slab::make(8, at(kBase + SizeClasses::kPage), 0, sizes);
+  Slab* other = Slab::make(8, at(kBase + SizeClasses::kPage), 0, 256, sizes);
   ASSERT_NE(other, nullptr);
   other->end();
 }
@@ -77,7 +78,7 @@ TEST(Slab, IsNotMadeOnPagesOfAnother) {
 TEST(Slab, IsNoneForAddressesThatNoProcessHas) {
   EXPECT_EQ(Slab::find(at(~uint64_t{0})), nullptr);
   EXPECT_EQ(Slab::find(nullptr), nullptr);
-  EXPECT_EQ(Slab::make(1, at(uint64_t{1} << 50), 0, SizeClasses(256)), nullptr);
+  EXPECT_EQ(Slab::make(1, at(uint64_t{1} << 50), 0, 256, SizeClasses(256)), nullptr);
 }
 
 TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
