@@ -39,6 +39,7 @@ struct Geometry {
     copy_axes(from_extents, from_strides);
   }
   Geometry& operator=(const Geometry& other) noexcept {
+    if (this == &other) return *this;
     ndim = other.ndim;
     copy_axes(other.extents, other.strides);
     return *this;
