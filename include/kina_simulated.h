@@ -14,6 +14,13 @@
 extern "C" {
 #endif
 
+/* What the drivers of all simulated devices were asked for since the process began. */
+typedef struct KinaSimCounts {
+  uint64_t event_records;
+  uint64_t stream_waits;
+  uint64_t host_waits;
+} KinaSimCounts;
+
 /* Every function answers 0 on success, else a number that is not 0. */
 typedef struct KinaSimStream {
   /* A foreign stream on the same device, to be given to runtime_stream_import; it lives as long as the process. */
@@ -25,6 +32,9 @@ typedef struct KinaSimStream {
   /* Enqueues the graph's work on a stream that is not capturing. */
   int32_t (*replay)(struct KinaSimStream* stream, void* graph);
   int32_t (*destroy_graph)(void* graph);
+  /* Foreign work: copies bytes when the stream comes to it. */
+  int32_t (*copy)(struct KinaSimStream* stream, void* to, const void* from, uint64_t bytes);
+  int32_t (*count)(struct KinaSimStream* stream, KinaSimCounts* out);
 } KinaSimStream;
 
 #ifdef __cplusplus

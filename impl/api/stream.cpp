@@ -110,7 +110,7 @@ KinaStatus runtime_stream_query(int32_t* out, KinaStream stream) {
     dereference(answered, asked);
     require_no_capture(*asked);
     require_alive(asked->device());
-    *answered = has_run(now(*asked));
+    *answered = is_idle(*asked);
   });
 }
 
@@ -121,10 +121,7 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
     dereference(later, earlier);
     require_no_capture(*later);
     require_no_capture(*earlier);
-    const Point awaited_work = now(*earlier);
-    if (is_ordered(*later, awaited_work)) return;
-    order_after(*later, awaited_work);
-    count_work(*later);
+    order_after(*later, now(*earlier));
   });
 }
 

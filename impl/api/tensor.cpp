@@ -168,6 +168,7 @@ KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream
     Turn turn;
     turn.add(*used.storage(), access == KINA_ACCESS_READ ? Access::read : Access::write, used.is_peer());
     turn.begin(user);
-    turn.end(after_foreign_work(user));
+    const Point work = after_foreign_work(user);
+    turn.end(work);
   });
 }

@@ -22,6 +22,7 @@ NativeEvent Backend::record(NativeStream) { refuse_synchronous(); }
 void Backend::wait(NativeStream, NativeEvent) { refuse_synchronous(); }
 void Backend::synchronize(NativeEvent) { refuse_synchronous(); }
 bool Backend::is_done(NativeEvent) { refuse_synchronous(); }
+bool Backend::is_idle(NativeStream) { return true; }
 void Backend::release(NativeEvent) noexcept {}
 bool Backend::is_capturing(NativeStream) { return false; }
 

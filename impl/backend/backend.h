@@ -189,6 +189,8 @@ class Backend {
   virtual void wait(NativeStream stream, NativeEvent event);
   virtual void synchronize(NativeEvent event);
   virtual bool is_done(NativeEvent event);
+  // Whether all that was enqueued on the stream has run, whoever enqueued it.
+  virtual bool is_idle(NativeStream stream);
   virtual void release(NativeEvent event) noexcept;
   virtual bool is_capturing(NativeStream stream);
 

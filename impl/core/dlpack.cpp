@@ -29,10 +29,19 @@ void follow_consumer(Storage& storage, Stream& stream) noexcept {
     Turn turn;
     turn.add(storage, Access::write, false);
     turn.begin(stream);
-    turn.end(after_foreign_work(stream));
+    const Point work = after_foreign_work(stream);
+    turn.end(work);
   } catch (...) {
     storage.abandon();  // the driver refused or host memory is out: nothing can be ordered after the consumer
   }
+}
+
+// The bytes of an import become ready on the producer's stream: whoever uses them on another one comes after that.
+void follow_producer(Storage& storage, Stream& stream) {
+  if (!stream.device().backend().is_asynchronous()) return;
+  const std::lock_guard lock(storage.uses.mutex);
+  const Point work = after_foreign_work(stream);
+  storage.uses.note(Access::write, work);
 }
 
 // One export: the consumer's struct and what it keeps. Its shape and strides stand behind the object.
@@ -80,7 +89,7 @@ struct Export {
     dl.shape = ndim == 0 ? nullptr : arrays();
     dl.strides = ndim == 0 ? nullptr : arrays() + ndim;
     storage = std::move(kept);
-    stream = terms.stream;
+    if (!is_dropped(Site::here(), SiteKind::pin)) stream = terms.stream;
   }
 };
 
@@ -218,6 +227,7 @@ void import_tensor(KinaTensor& out, const ImportedTensor& imported, const Import
   Storage& bytes = *storage;
   bytes.is_copied = terms.is_copied;
   bytes.memory_type = imported.memory_type;
+  if (terms.stream != nullptr) follow_producer(bytes, stream);
   const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
   bytes.own(terms.owner, terms.stream);  // nothing fails from here on

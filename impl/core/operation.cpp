@@ -30,7 +30,7 @@ void launch(Stream& stream, const Work& work) {
   if (!backend.is_asynchronous()) return backend.launch(stream.native(), work);
   const std::lock_guard lock(stream.timeline.mutex);
   backend.launch(stream.native(), work);
-  ++stream.timeline.position;
+  stream.timeline.advance();
 }
 
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
@@ -38,7 +38,10 @@ Operation::Operation(const char* function, Output& out, Inputs inputs, const Geo
     : function_(function), out_(out), inputs_(inputs), doubts_(function) {
   stream_ = operation_stream(execution, out, inputs_);
   is_recorded_ = is_recorded(*stream_);
-  const bool is_result_on_host = !(out.is_empty() ? device : out.device()).backend().is_asynchronous();
+  // A copy to page-locked memory is enqueued: whoever looks at the bytes waits for it [KINA-STREAM-37].
+  const bool is_page_locked = out.storage() != nullptr && out.storage()->memory_type == kDLCUDAHost;
+  const bool is_result_on_host =
+      !is_page_locked && !(out.is_empty() ? device : out.device()).backend().is_asynchronous();
   is_read_by_host_ = execution.backend().is_asynchronous() && (is_result_on_host || reads_host());
   require<Message::capture_on_host>(!is_recorded_ || !is_read_by_host_, "KINA-STREAM-41", {});
   const bool has_no_record = !out.is_empty() && out.storage() == nullptr;

@@ -2,11 +2,28 @@
 #include "impl/core/order.h"
 
 #include <algorithm>
+#include <chrono>
+#include <new>
+#include <thread>
 
 #include "impl/core/device.h"
 
 namespace kina {
 namespace {
+
+// Without memory for an event: how often, and how often a second, a stream is asked before that counts as a failure.
+constexpr int kMostLooks = 50'000;
+constexpr std::chrono::microseconds kBetweenLooks{100};
+
+// What the host knows to have run on every stream, because what it waited for was ordered after that.
+struct HostKnowledge {
+  Mutex mutex{Mutex::Place::inner};
+  Knowledge known;
+};
+HostKnowledge& host() {
+  static auto& knowledge = *new HostKnowledge;
+  return knowledge;
+}
 
 // The newest event of `stream` that covers `position`, recorded now where there is none.
 Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullptr) {
@@ -14,22 +31,41 @@ Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullp
   const std::lock_guard lock(line.mutex);
   if (!line.newest || line.newest->position() < position) {
     Backend& backend = stream.device().backend();
-    line.newest = make_counted<Event>(backend, backend.record(stream.native()), line.position, line.known);
+    Knowledge known;
+    known.join(line.known);
+    line.newest = make_counted<Event>(backend, backend.record(stream.native()), learned(line.position, Site::here()),
+                                      std::move(known));
     ++line.event_records;
     if (calls != nullptr) ++calls->event_records;
   }
   return line.newest;
 }
 
-bool is_reached(Stream& stream, uint64_t position) {
-  const std::lock_guard lock(stream.timeline.mutex);
-  return stream.timeline.reached >= position;
+// The host has seen that `stream` came to `position`: all that this was ordered after is over as well.
+void note_done(Stream& stream, uint64_t position, const Knowledge& known) {
+  stream.timeline.reach(position);
+  HostKnowledge& all = host();
+  const std::lock_guard lock(all.mutex);
+  all.known.join(known);
 }
 
-bool is_trivial(const Point& point) {
+bool is_reached(const Stream& stream, uint64_t position) noexcept {
+  return stream.timeline.reached.load(std::memory_order_acquire) >= position;
+}
+
+bool is_known_to_host(const Stream& stream, uint64_t position) {
+  HostKnowledge& all = host();
+  const std::lock_guard lock(all.mutex);
+  return all.known.of(stream.serial()) >= position;
+}
+
+// Nothing to wait for: no work, work of a device that is done when it returns, or work that the host has seen done.
+bool is_trivial(const Point& point) noexcept {
   return point.position == 0 || !point.stream->device().backend().is_asynchronous() ||
          is_reached(*point.stream, point.position);
 }
+
+bool has_passed(const Point& point) { return is_trivial(point) || is_known_to_host(*point.stream, point.position); }
 
 }  // namespace
 
@@ -40,7 +76,8 @@ uint64_t Knowledge::of(uint64_t serial) const noexcept {
   return entry != entries_.end() && entry->serial == serial ? entry->position : 0;
 }
 
-void Knowledge::raise(uint64_t serial, uint64_t position) {
+void Knowledge::raise(uint64_t serial, uint64_t position, Site site) {
+  position = learned(position, site);
   const auto entry =
       std::lower_bound(entries_.begin(), entries_.end(), serial,
                        [](const Entry& candidate, uint64_t wanted) { return candidate.serial < wanted; });
@@ -51,8 +88,15 @@ void Knowledge::raise(uint64_t serial, uint64_t position) {
   }
 }
 
-void Knowledge::join(const Knowledge& other) {
-  for (const Entry& entry : other.entries_) raise(entry.serial, entry.position);
+void Knowledge::join(const Knowledge& other, Site site) {
+  for (const Entry& entry : other.entries_) raise(entry.serial, entry.position, site);
+}
+
+void Timeline::reach(uint64_t seen, Site site) noexcept {
+  seen = learned(seen, site);
+  uint64_t known_so_far = reached.load(std::memory_order_relaxed);
+  while (known_so_far < seen && !reached.compare_exchange_weak(known_so_far, seen, std::memory_order_release)) {
+  }
 }
 
 OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
@@ -68,6 +112,7 @@ OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
   waiter.device().backend().wait(waiter.native(), event->native());
   ++line.stream_waits;
   ++calls.stream_waits;
+  line.advance();  // who waits for the stream waits for that work too
   line.known.join(event->known());
   line.known.raise(point.stream->serial(), event->position());
   return calls;
@@ -75,17 +120,27 @@ OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
 
 bool is_ordered(const Stream& waiter, const Point& point) {
   if (point.stream.get() == &waiter || is_trivial(point)) return true;
-  const std::lock_guard lock(waiter.timeline.mutex);
-  return waiter.timeline.known.of(point.stream->serial()) >= point.position;
+  {
+    const std::lock_guard lock(waiter.timeline.mutex);
+    if (waiter.timeline.known.of(point.stream->serial()) >= point.position) return true;
+  }
+  return is_known_to_host(*point.stream, point.position);
 }
 
 void wait_for(const Point& point, Site site) {
-  if (is_trivial(point) || is_dropped(site)) return;
-  const Ref<Event> event = event_at(*point.stream, point.position);
+  if (has_passed(point) || is_dropped(site)) return;
   Stream& stream = *point.stream;
-  stream.device().backend().synchronize(event->native());
-  const std::lock_guard lock(stream.timeline.mutex);
-  stream.timeline.reached = std::max(stream.timeline.reached, event->position());
+  Backend& backend = stream.device().backend();
+  try {
+    const Ref<Event> event = event_at(stream, point.position);
+    backend.synchronize(event->native());
+    note_done(stream, event->position(), event->known());
+  } catch (const std::bad_alloc&) {  // releases have no other way than to look until the stream is idle
+    for (int looks = 0; !backend.is_idle(stream.native()); ++looks) {
+      if (looks == kMostLooks) throw;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  }
 }
 
 bool try_order_after(Stream& waiter, const Point& point, OrderCalls& calls, Site site) noexcept {
@@ -110,9 +165,7 @@ bool try_wait_for(const Point& point, Site site) noexcept {
 
 bool is_seen_over(const Point& point, OrderCalls& calls) noexcept {
   try {
-    if (is_trivial(point)) return true;
-    const Ref<Event> event = event_at(*point.stream, point.position, &calls);
-    return point.stream->device().backend().is_done(event->native());
+    return has_run(point, &calls);
   } catch (...) {
     return false;
   }
@@ -122,27 +175,40 @@ bool settle(Stream& stream, Site site) noexcept {
   return is_read_by_host(stream.device().type()) || try_wait_for(now(stream), site);
 }
 
-bool has_run(const Point& point) {
-  if (is_trivial(point)) return true;
-  const Ref<Event> event = event_at(*point.stream, point.position);
-  return point.stream->device().backend().is_done(event->native());
+bool has_run(const Point& point, OrderCalls* calls) {
+  if (has_passed(point)) return true;
+  const Ref<Event> event = event_at(*point.stream, point.position, calls);
+  if (!point.stream->device().backend().is_done(event->native())) return false;
+  note_done(*point.stream, event->position(), event->known());
+  return true;
 }
 
-Point after_foreign_work(Stream& stream) {
-  const std::lock_guard lock(stream.timeline.mutex);
-  return {Ref<Stream>::share(&stream), ++stream.timeline.position};
+bool is_idle(Stream& stream) {
+  if (!stream.device().backend().is_asynchronous()) return true;
+  Timeline& line = stream.timeline;
+  std::unique_lock lock(line.mutex);
+  const uint64_t position = line.position;
+  if (!line.has_foreign_work && is_reached(stream, position)) return true;
+  const Knowledge known = line.known;
+  lock.unlock();
+  if (!stream.device().backend().is_idle(stream.native())) return false;
+  note_done(stream, position, known);
+  return true;
 }
 
-void note_foreign(Stream& stream) { stream.timeline.has_foreign_work.store(true, std::memory_order_release); }
-
-void count_work(Stream& stream) noexcept {
+Point after_foreign_work(Stream& stream, Site site) {
   const std::lock_guard lock(stream.timeline.mutex);
-  ++stream.timeline.position;
+  stream.timeline.advance(site);
+  return {Ref<Stream>::share(&stream), stream.timeline.position};
+}
+
+void note_foreign(Stream& stream, Site site) {
+  if (!is_dropped(site, SiteKind::pin)) stream.timeline.has_foreign_work.store(true, std::memory_order_release);
 }
 
 Point now(Stream& stream) {
   const std::lock_guard lock(stream.timeline.mutex);
-  if (stream.timeline.has_foreign_work) ++stream.timeline.position;
+  if (stream.timeline.has_foreign_work) stream.timeline.advance();
   return {Ref<Stream>::share(&stream), stream.timeline.position};
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "impl/backend/backend.h"
@@ -26,8 +25,8 @@ struct Point {
 class Knowledge {
  public:
   uint64_t of(uint64_t serial) const noexcept;
-  void raise(uint64_t serial, uint64_t position);
-  void join(const Knowledge& other);
+  void raise(uint64_t serial, uint64_t position, Site site = Site::here());
+  void join(const Knowledge& other, Site site = Site::here());
 
  private:
   struct Entry {
@@ -57,13 +56,20 @@ class Event final : public Counted {
 // The order of one stream: how far it is, its newest event, and what it runs after.
 struct Timeline {
   mutable Mutex mutex{Mutex::Place::inner};
-  uint64_t position = 0;  // pieces of work enqueued
-  uint64_t reached = 0;   // of these, known to have run because the host waited for them
-  Ref<Event> newest;      // the only event kept: older positions are covered by it
+  uint64_t position = 0;             // pieces of work enqueued
+  std::atomic<uint64_t> reached{0};  // of these, known to have run because the host waited for them
+  Ref<Event> newest;                 // the only event kept: older positions are covered by it
   Knowledge known;
   uint64_t event_records = 0;
   uint64_t stream_waits = 0;
   std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it
+
+  // A piece of work, or a wait, takes the next position; with `mutex` held.
+  void advance(Site site = Site::here()) noexcept {
+    if (!is_dropped(site, SiteKind::pin)) ++position;
+  }
+  // The host knows that everything up to `seen` has run.
+  void reach(uint64_t seen, Site site = Site::here()) noexcept;
 };
 
 // What an order cost in calls of the device.
@@ -88,19 +94,19 @@ bool is_seen_over(const Point& point, OrderCalls& calls) noexcept;
 bool settle(Stream& stream, Site site = Site::here()) noexcept;
 
 // Whether `point` has run, without waiting.
-bool has_run(const Point& point);
+bool has_run(const Point& point, OrderCalls* calls = nullptr);
+
+// The same for everything enqueued on `stream` so far, by whomever.
+bool is_idle(Stream& stream);
 
 // True where order_after would cost nothing.
 bool is_ordered(const Stream& waiter, const Point& point);
 
 // Work that the caller enqueued by itself has taken a position on `stream`.
-Point after_foreign_work(Stream& stream);
+Point after_foreign_work(Stream& stream, Site site = Site::here());
 
 // From here on the caller may enqueue work by itself, because the native handle came in or went out.
-void note_foreign(Stream& stream);
-
-// Something was enqueued on `stream` that is no operation: who waits for the stream waits for it too.
-void count_work(Stream& stream) noexcept;
+void note_foreign(Stream& stream, Site site = Site::here());
 
 // Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
 Point now(Stream& stream);

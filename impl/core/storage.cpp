@@ -69,8 +69,9 @@ DLDevice Storage::shown_on(const Device& device) const noexcept {
   return {static_cast<DLDeviceType>(memory_type), 0};
 }
 
-Hold Storage::try_hold() noexcept {
+Hold Storage::try_hold(Site site) noexcept {
   uint64_t keepers = keepers_.load(std::memory_order_acquire);
+  if (is_dropped(site, SiteKind::pin)) return keepers != 0 ? Hold(this) : Hold();
   while (keepers != 0)
     if (keepers_.compare_exchange_weak(keepers, keepers + kHold, std::memory_order_acq_rel)) return Hold(this);
   return Hold();
@@ -81,20 +82,17 @@ Hold Storage::try_hold() noexcept {
 bool Storage::settle_uses() noexcept {
   if (uses.is_idle()) [[likely]]
     return true;
+  if (origin_ == StorageOrigin::borrowed) return true;  // its owner keeps the bytes until the streams have passed
   if (uses.is_inherited() && device_.backend().is_asynchronous()) return false;  // lost in a forked child
   const bool is_on_host = resource_ ? !resource_->supports_streams() : is_owner_on_host_;
-  try {
-    const std::lock_guard lock(uses.mutex);
-    if (is_on_host) {
-      uses.each([](const Point& point) { wait_for(point); });
-    } else {
-      uses.each([this](const Point& point) { order_after(*stream_, point); });
-      count_work(*stream_);  // who waits for the stream waits for what it waits for
-    }
-    return true;
-  } catch (...) {
-    return false;
-  }
+  const auto is_settled = [&](const Point& point) {
+    OrderCalls calls;
+    return (!is_on_host && try_order_after(*stream_, point, calls)) || try_wait_for(point);
+  };
+  const std::lock_guard lock(uses.mutex);
+  bool are_all = true;
+  uses.each([&](const Point& point) { are_all = is_settled(point) && are_all; });
+  return are_all;
 }
 
 // Weak references keep this object, not the resource.

@@ -44,10 +44,12 @@ class Storage final : public Counted {
 
   // What keeps the bytes: tensors and exports by a hold each, and pins of peers. Weak references do not.
   // A hold where there is one already.
-  Hold hold() noexcept;
+  Hold hold(Site site = Site::here()) noexcept;
   // A hold where there still is one, atomic against the last drop; else none.
-  Hold try_hold() noexcept;
-  void pin() noexcept { keepers_.fetch_add(kPin, std::memory_order_relaxed); }
+  Hold try_hold(Site site = Site::here()) noexcept;
+  void pin(Site site = Site::here()) noexcept {
+    if (!is_dropped(site, SiteKind::pin)) keepers_.fetch_add(kPin, std::memory_order_relaxed);
+  }
   // These give it back; the last one gives the bytes back to where they came from.
   // They throw nothing, but a foreign deleter may end the thread.
   void drop() { leave(kHold); }
@@ -147,8 +149,8 @@ class Hold {
   Storage* storage_ = nullptr;
 };
 
-inline Hold Storage::hold() noexcept {
-  keepers_.fetch_add(kHold, std::memory_order_relaxed);
+inline Hold Storage::hold(Site site) noexcept {
+  if (!is_dropped(site, SiteKind::pin)) keepers_.fetch_add(kHold, std::memory_order_relaxed);
   return Hold(this);
 }
 

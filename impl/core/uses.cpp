@@ -8,13 +8,15 @@
 
 namespace kina {
 
-void Uses::order(Stream& stream, Access access) {
+void Uses::order(Stream& stream, Access access, Site site) {
+  if (is_dropped(site)) return;
   if (writer_) order_after(stream, *writer_);
   if (access == Access::read) return;
   for (const Point& reader : readers_) order_after(stream, reader);
 }
 
-void Uses::wait(Access access) {
+void Uses::wait(Access access, Site site) {
+  if (is_dropped(site)) return;
   if (writer_) wait_for(*writer_);
   if (access == Access::read) return;
   for (const Point& reader : readers_) wait_for(reader);
@@ -36,7 +38,8 @@ void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
   }
 }
 
-void Uses::note(Access access, const Point& point) noexcept {
+void Uses::note(Access access, const Point& point, Site site) noexcept {
+  if (is_dropped(site, SiteKind::pin)) return;
   const std::lock_guard lock(shared_mutex_of(this));
   if (access == Access::write) {
     writer_ = point;
@@ -47,7 +50,8 @@ void Uses::note(Access access, const Point& point) noexcept {
   is_used_.store(true, std::memory_order_release);
 }
 
-void Uses::note_peer(const Point& point) noexcept {
+void Uses::note_peer(const Point& point, Site site) noexcept {
+  if (is_dropped(site, SiteKind::pin)) return;
   const std::lock_guard lock(shared_mutex_of(this));
   put(peers_, point);
   is_used_.store(true, std::memory_order_release);
@@ -63,7 +67,7 @@ void Turn::add(Storage& storage, Access access, bool is_peer) {
   }
 }
 
-void Turn::begin(Stream& stream) {
+void Turn::begin(Stream& stream, Site site) {
   std::sort(parts_.begin(), parts_.end(),
             [](const Part& a, const Part& b) { return a.storage->id() < b.storage->id(); });
   for (const Part& part : parts_) {
@@ -72,10 +76,11 @@ void Turn::begin(Stream& stream) {
     part.storage->uses.reserve();
   }
   for (const Part& part : parts_)
-    if (!part.is_peer) part.storage->uses.order(stream, part.access);
+    if (!part.is_peer) part.storage->uses.order(stream, part.access, site);
 }
 
-void Turn::end(const Point& point) noexcept {
+void Turn::end(const Point& point, Site site) noexcept {
+  if (is_dropped(site, SiteKind::pin)) return;
   for (const Part& part : parts_) {
     if (part.is_peer) {
       part.storage->uses.note_peer(point);
@@ -91,11 +96,11 @@ void Turn::leave() noexcept {
   parts_.clear();
 }
 
-void wait_for_uses(Storage& storage, Access access) {
+void wait_for_uses(Storage& storage, Access access, Site site) {
   if (storage.uses.is_idle()) [[likely]]
     return;
   const std::lock_guard lock(storage.uses.mutex);
-  storage.uses.wait(access);
+  storage.uses.wait(access, site);
 }
 
 }  // namespace kina

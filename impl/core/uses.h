@@ -21,14 +21,14 @@ class Uses {
 
   // The functions that follow are called with `mutex` held.
   // Later work on `stream` runs after what `access` has to follow.
-  void order(Stream& stream, Access access);
+  void order(Stream& stream, Access access, Site site = Site::here());
   // Returns when what `access` has to follow has run.
-  void wait(Access access);
+  void wait(Access access, Site site = Site::here());
   // Room for one more use, so that `note` cannot fail.
   void reserve();
-  void note(Access access, const Point& point) noexcept;
+  void note(Access access, const Point& point, Site site = Site::here()) noexcept;
   // A use through a PEER tensor: the owner's accesses are not ordered with it, but the bytes stay until it has run.
-  void note_peer(const Point& point) noexcept;
+  void note_peer(const Point& point, Site site = Site::here()) noexcept;
   // Calls f(point) for every use, for the release of the bytes.
   template <class F>
   void each(F&& f) const {
@@ -63,9 +63,9 @@ class Turn {
 
   void add(Storage& storage, Access access, bool is_peer);
   // Takes the storages, makes `stream` wait for their earlier uses. Work enqueued now comes after them.
-  void begin(Stream& stream);
+  void begin(Stream& stream, Site site = Site::here());
   // The work of the turn ends at `point`.
-  void end(const Point& point) noexcept;
+  void end(const Point& point, Site site = Site::here()) noexcept;
   // Lets others use the storages.
   void leave() noexcept;
 
@@ -80,6 +80,6 @@ class Turn {
 };
 
 // The host is about to read or write the bytes itself: waits for devices that still use them.
-void wait_for_uses(Storage& storage, Access access);
+void wait_for_uses(Storage& storage, Access access, Site site = Site::here());
 
 }  // namespace kina

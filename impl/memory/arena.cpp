@@ -114,7 +114,6 @@ bool Points::add(const Point& point, OrderCalls& calls) noexcept {
     return true;
   }
   if (!try_order_after(*points_[0].stream, point, calls)) return false;
-  count_work(*points_[0].stream);  // who runs after it runs after what it waits for
   points_[0].position = now(*points_[0].stream).position;
   return true;
 }

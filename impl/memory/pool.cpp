@@ -240,7 +240,6 @@ bool PoolResource::follow(Arena::Run pieces, Stream& stream, Lock& lock) noexcep
         [&](const Point& point) { return is_in_order ? try_order_after(stream, point, calls) : try_wait_for(point); });
     lock = enter();
   }
-  if (calls.stream_waits != 0) count_work(stream);  // who runs after it runs after what it waits for
   count(calls);
   return is_over;
 }

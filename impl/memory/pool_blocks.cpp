@@ -242,7 +242,6 @@ bool PoolResource::make_stamp(std::span<const Point> uses, Lane& lane, Stamp& st
   bool is_made = true;
   for (const Point& use : uses)
     is_made = is_made && (points ? points->add(use, calls) : try_order_after(*lane.stream(), use, calls));
-  if (!points && calls.stream_waits != 0) count_work(*lane.stream());
   count(calls);
   stamp = lane.stamp();
   if (!points) return is_made;
@@ -259,7 +258,6 @@ void PoolResource::keep_after(const Stamp& stamp, Lane& lane, Block& block, uint
   const bool is_ordered = stamp.all(
       [&](const Point& use) { return lane.stream() == nullptr || try_order_after(*lane.stream(), use, calls); });
   count(calls);
-  if (calls.stream_waits != 0) count_work(*lane.stream());
   if (is_ordered) lane.put(size_class, &block, 1, lane.position());
 }
 

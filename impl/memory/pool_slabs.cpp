@@ -135,7 +135,6 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
   }
   if (const Arena::Run run = data == nullptr && has_collected ? arena_.find_run(request) : Arena::Run()) {
     if (arena_.all(run, follow)) {
-      count_work(stream);  // who runs after it runs after what it waits for
       arena_.join(run, here.stamp());
       data = arena_.take(request, here.shelf());
     }

@@ -81,6 +81,20 @@ int32_t guarded(F&& f) {
   }
 }
 
+void native_copy(Queue& queue, void* to, const void* from, uint64_t bytes) {
+  Scheduler& scheduler = Scheduler::instance();
+  const auto hull_at = [bytes](const void* data) {
+    const auto first = reinterpret_cast<uint64_t>(data);
+    return Hull{first, first + bytes};
+  };
+  // The driver's parameter is no more const than its memory is.
+  std::byte* target = scheduler.inside(static_cast<std::byte*>(to));
+  const std::byte* source = scheduler.inside(static_cast<std::byte*>(const_cast<void*>(from)));
+  scheduler.enqueue(
+      queue, "a foreign copy", [=] { std::memmove(target, source, bytes); },
+      {{hull_at(from), Access::read}, {hull_at(to), Access::write}}, Fault::copy);
+}
+
 constexpr KinaSimStream kFunctions = {
     [](KinaSimStream* like, KinaSimStream** out) -> int32_t {
       return guarded([&] { *out = native_make_queue(queue_of(like).device); });
@@ -97,6 +111,12 @@ constexpr KinaSimStream kFunctions = {
     [](void* graph) -> int32_t {
       delete static_cast<Graph*>(graph);
       return 0;
+    },
+    [](KinaSimStream* stream, void* to, const void* from, uint64_t bytes) -> int32_t {
+      return guarded([&] { native_copy(queue_of(stream), to, from, bytes); });
+    },
+    [](KinaSimStream*, KinaSimCounts* out) -> int32_t {
+      return guarded([&] { *out = Scheduler::instance().counts(); });
     },
 };
 
@@ -160,6 +180,7 @@ class SimulatedBackend final : public Backend {
     const auto* box = static_cast<NativeEventBox*>(event);
     return Scheduler::instance().is_done(*box->event, box->device);
   }
+  bool is_idle(NativeStream stream) override { return Scheduler::instance().is_idle(queue_of(stream)); }
   void release(NativeEvent event) noexcept override { delete static_cast<NativeEventBox*>(event); }
   bool is_capturing(NativeStream stream) override { return Scheduler::instance().is_capturing(queue_of(stream)); }
 

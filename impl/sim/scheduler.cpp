@@ -222,6 +222,7 @@ std::shared_ptr<Event> Scheduler::record(Queue& queue) {
   } else {
     submit(queue, {nullptr, event, nullptr});
   }
+  ++counts_.event_records;
   return event;
 }
 
@@ -234,11 +235,13 @@ void Scheduler::wait(Queue& queue, const std::shared_ptr<Event>& event) {
   clock.join(event->clock);
   submit(queue, {nullptr, nullptr, event});
   queue.clock = std::move(clock);
+  ++counts_.stream_waits;
 }
 
 void Scheduler::synchronize(const std::shared_ptr<Event>& event, int32_t device) {
   require_alive(device);
   std::unique_lock lock(mutex_);
+  ++counts_.host_waits;
   ++demand_;
   changed_.notify_all();
   changed_.wait(lock, [&] { return event->is_done.load(); });
@@ -264,6 +267,20 @@ bool Scheduler::is_done(const Event& event, int32_t device) {
   if (!event.is_done.load()) return false;
   host_.join(event.clock);
   return true;
+}
+
+bool Scheduler::is_idle(const Queue& queue) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  if (!queue.items.empty()) return false;
+  host_.join(queue.clock);
+  return true;
+}
+
+KinaSimCounts Scheduler::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
 }
 
 bool Scheduler::is_capturing(const Queue& queue) const {

@@ -86,7 +86,10 @@ class Scheduler {
   // Blocks until nothing is queued any more. Orders nothing.
   void drain();
   bool is_done(const Event& event, int32_t device);
+  // The same for everything on the queue.
+  bool is_idle(const Queue& queue);
   bool is_capturing(const Queue& queue) const;
+  KinaSimCounts counts() const;
 
   void begin_capture(Queue& queue);
   Graph end_capture(Queue& queue);
@@ -137,6 +140,7 @@ class Scheduler {
   std::string violation_;  // found where nothing could be thrown
   bool is_stopping_ = false;
   uint64_t demand_ = 0;  // threads that wait
+  KinaSimCounts counts_{};
 };
 
 }  // namespace kina::sim
