@@ -71,10 +71,13 @@ class PoolResource final : public Resource {
   // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.
   void drain(PoolCache& cache) noexcept;
   void unlink(PoolCache& cache) noexcept;
+  Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
   void raise_peak(int64_t live) noexcept;
   void count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept;
   void count_taken(const Request& request, bool is_hit) noexcept;
   void count_given(PoolCache& cache, const Request& request) noexcept;
+
+  // ---- blocks: pool_blocks.cpp ----
   // Makes the magazines for `stream` the current ones; false when host memory is out.
   bool select(PoolCache& cache, Stream& stream) noexcept;
   bool is_lost() const noexcept;
@@ -86,7 +89,6 @@ class PoolResource final : public Resource {
   Return put_back(StreamCache& here, void* data, const Request& request) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                         Stream& stream) noexcept;
-  Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
   bool wait_for_all(std::span<const Point> uses, Stream& stream) noexcept;
   bool make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept;
   void keep_after(const Stamp& stamp, Lane& lane, Block& block, uint32_t size_class) noexcept;
