@@ -18,7 +18,7 @@ KinaErrorInfo described(const ErrorRecord& record) {
     info.category = row->category;
     info.retryable = row->is_retryable;
   }
-  info.argument = error.argument.position;
+  info.argument = static_cast<int32_t>(error.argument.position);
   info.native_domain = error.native.domain;
   info.native_code = error.native.code;
   info.failure = error.failure;

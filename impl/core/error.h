@@ -30,9 +30,10 @@ inline constexpr MessageRow kMessages[] = {
 
 constexpr const MessageRow& row_of(Message message) { return kMessages[static_cast<size_t>(message)]; }
 
-// A parameter of an entry point: its position counted from 1 and its name as the header spells it.
+// A parameter of an entry point: its position counted from 1 and its name as the header spells it. The position is as
+// wide as the copies of a processor, which waits where they are wider than what was stored.
 struct Argument {
-  int32_t position = 0;
+  int64_t position = 0;
   const char* name = nullptr;
 };
 

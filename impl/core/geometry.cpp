@@ -53,8 +53,13 @@ void check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* s
   if (strides == nullptr) make_compact(geometry);
   if (geometry.is_empty()) return;
   const std::optional<Span> span = span_of(geometry);
-  const int64_t limit = INT64_MAX / static_cast<int64_t>(element_bytes) - 1;
-  require<Message::shape_overflow>(span && span->high < limit && span->low > -limit, overflow, argument, argument.name);
+  const auto has_room = [element_bytes](int64_t elements) {  // for so many elements and two more
+    int64_t reach = 0;
+    return !__builtin_add_overflow(elements, 2, &reach) &&
+           !__builtin_mul_overflow(reach, static_cast<int64_t>(element_bytes), &reach);
+  };
+  require<Message::shape_overflow>(span && has_room(span->high) && span->low != INT64_MIN && has_room(-span->low),
+                                   overflow, argument, argument.name);
 }
 
 void make_compact(Geometry& geometry) noexcept {
@@ -103,16 +108,15 @@ bool has_self_overlap(const Geometry& geometry) noexcept {
 }
 
 std::optional<Span> span_of(const Geometry& geometry) noexcept {
-  Span span;
+  int64_t low = 0, high = 0;
   bool is_lost = false;
   for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
     if (geometry.extents[axis] <= 1) continue;
     int64_t reach = 0;
     is_lost |= __builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
-    int64_t& side = reach < 0 ? span.low : span.high;
-    is_lost |= __builtin_add_overflow(side, reach, &side);
+    is_lost |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
   }
-  return is_lost ? std::nullopt : std::optional(span);
+  return is_lost ? std::nullopt : std::optional(Span{low, high});
 }
 
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {
