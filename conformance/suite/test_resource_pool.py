@@ -301,6 +301,14 @@ def test_the_alignment_of_a_pool_is_a_power_of_two(rt: Executor) -> None:
         )
 
 
+@clause("KINA-RESOURCE-19", "929f39e7")
+@pytest.mark.parametrize("power", [55, 56, 60, 63])
+def test_a_pool_whose_alignment_no_address_has_is_exhausted(rt: Executor, power: int) -> None:
+    resource = pool(rt, alignment=1 << power)
+
+    rt.call("runtime_memory_allocate", resource, 100, 0, None).refuses("OUT_OF_MEMORY", control=False)
+
+
 @clause("KINA-RESOURCE-43", "491eba37")
 @pytest.mark.parametrize("alignment", [0, 1, 128, 256, 512, 65536])
 def test_every_block_has_the_alignment_of_the_pool(rt: Executor, alignment: int) -> None:

@@ -44,6 +44,7 @@ class SizeClasses {
   }
   // Blocks that move at once between a cache and its lane.
   uint32_t batch_of(uint32_t size_class) const noexcept {
+    if (granule() > kPage) return 4;  // nothing is cut, and 64 bits need not hold the sizes
     return static_cast<uint32_t>(std::clamp(4 * kPage / bytes_of(size_class), uint64_t{4}, uint64_t{32}));
   }
 

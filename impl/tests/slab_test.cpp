@@ -37,6 +37,11 @@ TEST(SizeClasses, HoldEverySizeWithAnEighthLostAtMost) {
   EXPECT_FALSE(SizeClasses(2 * SizeClasses::kPage).serves(1));
 }
 
+TEST(SizeClasses, ArePlainNumbersForEveryGranule) {
+  for (uint64_t granule = 256; granule != 0; granule <<= 1)
+    for (uint32_t i = 0; i < SizeClasses::kCount; ++i) ASSERT_GE(SizeClasses(granule).batch_of(i), 4U) << granule;
+}
+
 TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
   const SizeClasses sizes(256);
   for (uint32_t size_class = 0; size_class < SizeClasses::kCount; ++size_class) {
