@@ -235,6 +235,22 @@ TEST_F(SimPool, MayReuseWhatIsSeenToHaveRun) {
   EXPECT_LE(cost().stream_waits, 1U);
 }
 
+// A stream that was given bytes and did nothing with them passes on what they have to wait for.
+TEST_F(SimPool, FollowsTheWorkBeforeAStreamThatDidNothing) {
+  for (uint64_t bytes : {1024ULL, 300'032ULL, 1'048'576ULL}) {
+    make(params_of(KINA_GROWTH_NONE), bytes);
+    KinaStream second = stream();
+    KinaStream third = stream();
+    KinaTensor tensor = filled(bytes, stream());
+    free(tensor);
+    give(take(bytes, second), bytes, second);
+    tensor = filled(bytes, third);
+    free(tensor);
+    give(take(bytes, second), bytes, second);
+    EXPECT_EQ(cost().stream_waits, 3U);
+  }
+}
+
 // Raw blocks and tensors of all sizes on five streams and four threads: every byte is written through its new owner,
 // and the devices report a reuse that was too early.
 TEST_F(SimPool, NeverReusesBytesTooEarly) {
