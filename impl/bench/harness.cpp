@@ -13,23 +13,6 @@ namespace {
 constexpr uint64_t kSingles = 20000;
 constexpr uint64_t kCheckedOperations = 20000;
 
-double now() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// What reading `now` costs, which every batch's time contains once.
-double empty_nanoseconds() {
-  static const double value = [] {
-    double lowest = 1e9;
-    for (int at = 0; at < 1000; ++at) {
-      const double start = now();
-      lowest = std::min(lowest, now() - start);
-    }
-    return lowest;
-  }();
-  return value;
-}
-
 double nanoseconds_per_tick() {
   static const double value = [] {
     const double start = now();
@@ -62,6 +45,22 @@ T quantile(std::vector<T>& values, double share) {
 }
 
 }  // namespace
+
+double now() {
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double cost_of_now() {
+  static const double value = [] {
+    double lowest = 1e9;
+    for (int at = 0; at < 1000; ++at) {
+      const double start = now();
+      lowest = std::min(lowest, now() - start);
+    }
+    return lowest;
+  }();
+  return value;
+}
 
 uint32_t Random::size_between(uint32_t low, uint32_t high) {
   const double share = static_cast<double>(bits() >> 11) * 0x1p-53;
@@ -164,12 +163,10 @@ void Run::measure(Body* body, void* job, uint64_t batch) {
   uint64_t at = batch;
   std::vector<double> samples;
   samples.reserve(static_cast<size_t>(settings().batches));
-  empty_nanoseconds();
+  cost_of_now();
   before();
   for ([[maybe_unused]] auto _ : *state_) {
-    const double start = now();
-    body(job, at, batch);
-    const double time = now() - start - empty_nanoseconds();
+    const double time = nanoseconds_of([&] { body(job, at, batch); });
     at += batch;
     samples.push_back(time / static_cast<double>(batch));
     state_->SetIterationTime(time * 1e-9);
@@ -204,13 +201,7 @@ void Run::measure_steps(const std::function<double(uint64_t)>& step, double oper
 }
 
 void Run::measure_whole(const std::function<void()>& whole, double operations) {
-  measure_steps(
-      [&](uint64_t) {
-        const double start = now();
-        whole();
-        return now() - start;
-      },
-      operations, 1);
+  measure_steps([&](uint64_t) { return nanoseconds_of(whole); }, operations, 1);
 }
 
 void Run::measure_team(Body* body, const std::vector<void*>& jobs, uint64_t batch) {

@@ -50,6 +50,16 @@ OwnedResource host_pool();                       // pool(host)
 OwnedResource pool_over(KinaResource upstream);  // which it takes over
 KinaStream host_stream();
 
+// Nanoseconds of a monotonic clock, and what asking for them costs.
+double now();
+double cost_of_now();
+template <class F>
+double nanoseconds_of(F&& timed) {
+  const double start = now();
+  timed();
+  return now() - start - cost_of_now();
+}
+
 // One run of one row: timed for Google Benchmark, or checked.
 class Run {
  public:

@@ -56,11 +56,9 @@ class Place {
   void measure(Run& run, Body* body, void* job, uint64_t batch) const {
     run.measure_steps(
         [&](uint64_t step) {
-          const auto start = std::chrono::steady_clock::now();
-          body(job, step * batch, batch);
-          const auto end = std::chrono::steady_clock::now();
+          const double time = nanoseconds_of([&] { body(job, step * batch, batch); });
           if (is_logged_) logged_->drain();
-          return std::chrono::duration<double, std::nano>(end - start).count();
+          return time;
         },
         static_cast<double>(batch), settings().batches);
     if (is_logged_) run.report("dropped_rows", static_cast<double>(logged_->dropped()));

@@ -1,6 +1,4 @@
 // T6 and T7 on a simulated device: its events cost what the simulation costs, so the counters are the figures.
-#include <chrono>
-
 #include "impl/bench/rows.h"
 
 namespace kina::bench {
@@ -34,10 +32,7 @@ void take_from_another_stream(Run& run, bool is_order_known) {
   run.measure_steps(
       [&](uint64_t) {
         cross_prepare(&job);
-        const auto start = std::chrono::steady_clock::now();
-        cross_take(&job);
-        const auto end = std::chrono::steady_clock::now();
-        return std::chrono::duration<double, std::nano>(end - start).count();
+        return nanoseconds_of([&] { cross_take(&job); });
       },
       1, settings().batches);
   BENCH_OK(runtime_memory_deallocate(job.resource, job.data, job.bytes, 0, job.streams[job.on]));
