@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "impl/core/capture.h"
 #include "impl/core/device.h"
 #include "impl/core/thread.h"
 
@@ -54,6 +55,9 @@ Hold Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
       new Storage(resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
   storage->resource_ = std::move(resource);
   block.data = nullptr;
+  // The bytes may still be in use before the stream comes to this moment.
+  const bool is_ordered = stream.device().backend().is_asynchronous() && storage->resource_->supports_streams();
+  if (is_ordered && !may_capture(stream)) storage->uses.start(now(stream));
   return storage;
 }
 

@@ -27,6 +27,10 @@ class Uses {
   // Room for one more use, so that `note` cannot fail.
   void reserve();
   void note(Access access, const Point& point, Site site = Site::here()) noexcept;
+  // The bytes are given out in the order of a stream: whoever uses them on another one comes after `point`. No use yet.
+  void start(const Point& point, Site site = Site::here()) noexcept {
+    if (!is_dropped(site, SiteKind::pin)) writer_ = point;
+  }
   // A use through a PEER tensor: the owner's accesses are not ordered with it, but the bytes stay until it has run.
   void note_peer(const Point& point, Site site = Site::here()) noexcept;
   // Calls f(point) for every use, for the release of the bytes.

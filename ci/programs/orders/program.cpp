@@ -142,6 +142,14 @@ void Program::add() {
 void Program::fill() {
   Pair* pair = some(some_device());
   if (pair == nullptr) return;
+  if (below(3) == 0) {  // fresh bytes, given out in the order of one stream and first used on another
+    KinaTensor fresh = KINA_TENSOR_INIT;
+    const auto count = static_cast<int64_t>(pair->values.size());
+    KinaStream stream = some_stream(pair->device);
+    ok(runtime_alloc(&fresh, &count, 1, KINA_DTYPE_I32, kDLExtDev, pair->device, stream), "alloc");
+    ok(runtime_free(&pair->tensor), "free");
+    pair->tensor = fresh;
+  }
   const auto value = static_cast<int32_t>(below(1000));
   on_some_stream(pair->device, [&] { ok(runtime_fill(&pair->tensor, &value, sizeof value), "fill"); });
   pair->values.assign(pair->values.size(), value);
