@@ -326,6 +326,33 @@ def test_what_a_lost_device_keeps_is_counted_as_leaked(rt: Executor) -> None:
     assert told == "0 16000 4\n"
 
 
+@clause("KINA-STATUS-54", "b50a509c")
+@pytest.mark.needs("sim")
+def test_a_pool_that_ends_leaves_the_memory_of_a_lost_device_as_leaked(rt: Executor) -> None:
+    told = alone(
+        rt,
+        """
+        rt = opened()
+        base, pool, scope = (ffi.new(f"Kina{kind} *") for kind in ("Resource", "Resource", "Scope"))
+        info = ffi.new("KinaResourceInfo *", {"struct_size": ffi.sizeof("KinaResourceInfo")})
+        params = ffi.new("KinaPoolParams *", {"struct_size": ffi.sizeof("KinaPoolParams"), "initial_bytes": 1 << 20})
+        assert rt.runtime_resource_current(base, 12, 0) == rt.runtime_resource_pool(pool, base[0], params) == 0
+        assert rt.runtime_resource_push(scope, pool[0]) == 0
+        x, y, neg = tensor(rt, (1000,), (12, 0)), ffi.new(TENSOR), rt.constants["KINA_UNARY_NEG"]
+        assert rt.runtime_gpu_unary(y, x, neg) == 0
+        assert word(rt, rt.runtime_gpu_unary(y, x, neg)) == "DEVICE_LOST"
+        assert [rt.runtime_free(x), rt.runtime_free(y), rt.runtime_scope_pop(scope[0])] == [0, 0, 0]
+        assert rt.runtime_resource_release(pool[0]) == 0
+        assert rt.runtime_resource_info(info, base[0]) == 0
+        print(info.live_bytes, info.live_blocks, info.leaked_bytes, info.leaked_blocks)
+        """,
+        KINA_SIM_DEVICES="1",
+        KINA_SIM_FAULT="lost:2",
+    )
+
+    assert told == "0 0 1048576 1\n"
+
+
 @clause("KINA-STATUS-36", "e8c468e2")
 @pytest.mark.needs("sim")
 def test_a_child_forked_amid_device_work_ends_as_it_would_without_the_library(rt: Executor) -> None:

@@ -93,6 +93,10 @@ class Arena {
   // They become one piece under `stamp`, which follows all of theirs.
   void join(const Run& run, const Stamp& stamp) noexcept;
 
+  template <class F>
+  void for_each_span(F&& f) const {
+    for (const Span* span = spans_; span != nullptr; span = span->next) f(span->memory);
+  }
   // A wholly free span whose going leaves at least `keep_bytes` free bytes; NULL when there is none.
   const Span* find_free_span(uint64_t keep_bytes) const noexcept;
   // Takes it out. Its pieces, which say what its memory has to wait for, end later.

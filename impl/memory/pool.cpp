@@ -79,6 +79,8 @@ PoolResource::~PoolResource() {
     slabs_ = slab->next;
     slab->end();
   }
+  // What is left holds blocks that leaked, and nobody is here any more to give it back [KINA-STATUS-54].
+  arena_.for_each_span([&](const ArenaSpan& span) { upstream()->leak(span.base, span.bytes, span.alignment); });
   while (first_lane_ != &home_) delete std::exchange(first_lane_, first_lane_->next);
 }
 
