@@ -63,7 +63,8 @@ class Lane {
   // count of changes: the records of blocks stay where they are for ever, so a stale one may be looked at, and the
   // count tells.
   using Head = std::atomic<uint64_t>;
-  static constexpr int kAddressBits = 42;
+  static constexpr int kAddressBits = 43;
+  static_assert((alignof(Block) << kAddressBits) == uint64_t{1} << 48, "no address of a program is above that");
   static Block* block_of(uint64_t head) noexcept {
     return reinterpret_cast<Block*>((head & ((uint64_t{1} << kAddressBits) - 1)) * alignof(Block));
   }
