@@ -87,8 +87,11 @@ void Condition::write(const Runs& runs, const Ref<Doubt>& doubt) {
   } catch (const std::bad_alloc&) {  // as above
   }
   failures_.clear(runs);
-  clear_doubts(runs);
-  if (doubt) doubts_.mark(runs, doubt);
+  if (doubt) {
+    doubts_.mark(runs, doubt);
+  } else {
+    clear_doubts(runs);
+  }
   note_marks();
 }
 
