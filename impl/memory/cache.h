@@ -115,6 +115,7 @@ class CacheCounters {
   std::atomic<uint64_t> live_bytes{0};  // changes since the last fold; below zero where others allocated
   std::atomic<int64_t> high_bytes{0};
   std::atomic<uint64_t> allocations{0}, deallocations{0}, cache_hits{0};
+  std::atomic<uint64_t> streams{0};  // that have magazines here
 
  private:
   static uint64_t add(std::atomic<uint64_t>& counter, uint64_t value) noexcept {

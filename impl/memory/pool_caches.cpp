@@ -74,6 +74,7 @@ bool PoolResource::select(PoolCache& cache, Stream& stream) noexcept {
   StreamCache* made = lane == nullptr ? nullptr : new (std::nothrow) StreamCache(*lane, sizes_);
   if (made == nullptr) return false;
   made->next = std::exchange(cache.streams, made);
+  cache.counters.streams.fetch_add(1, kRelaxed);
   cache.current = made;
   return true;
 }
@@ -143,6 +144,7 @@ void PoolResource::close(PoolCache& cache) noexcept {
 void PoolResource::unlink(PoolCache& cache) noexcept {
   fold(cache);
   while (cache.streams != nullptr) delete std::exchange(cache.streams, cache.streams->next);
+  cache.counters.streams.store(0, kRelaxed);
   cache.current = nullptr;
   cache.is_open = false;
   cache.pool = nullptr;
@@ -292,9 +294,7 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
     info.deallocations += counted.deallocations.load(kRelaxed);
     info.cache_hits += counted.cache_hits.load(kRelaxed);
     peak += counted.high_bytes.load(kRelaxed);
-    info.metadata_bytes += sizeof(PoolCache);
-    for (const StreamCache* stream = cache->streams; stream != nullptr; stream = stream->next)
-      info.metadata_bytes += sizeof(StreamCache);
+    info.metadata_bytes += sizeof(PoolCache) + counted.streams.load(kRelaxed) * sizeof(StreamCache);
   }
   info.live_blocks = info.allocations - info.deallocations;
   info.peak_bytes = std::max(info.peak_bytes, static_cast<uint64_t>(std::max(peak, int64_t{0})));
