@@ -288,7 +288,7 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
                                    "resource", word_of(Kind::resource));
     if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
     *made = block.data;
-    learn_names(*source, value_of(resource), value_of(stream));
+    learn_names(*source, value_of(resource), value_of(stream), place);
   });
 }
 

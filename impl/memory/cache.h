@@ -168,7 +168,7 @@ class PoolCaches final : public ThreadPart {
 // NULL or false: the ordinary way decides, with nothing changed.
 void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
 bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
-// The ordinary way has served the calling thread under these names.
-void learn_names(const Resource& pool, uint64_t resource, uint64_t stream) noexcept;
+// The ordinary way has served the calling thread under these names; `stream` stands for `place`.
+void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 
 }  // namespace kina

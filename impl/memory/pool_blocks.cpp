@@ -23,6 +23,11 @@ PoolCache* named_cache(uint64_t resource, uint64_t stream) noexcept {
   return cache != nullptr && has_names(*cache, *thread, resource, stream) ? cache : nullptr;
 }
 
+// A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
+bool is_at_hand_for(const PoolCache& cache, const Stream& place) noexcept {
+  return cache.current != nullptr && (!cache.is_ordered || cache.current->lane.stream() == &place);
+}
+
 bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
 
 }  // namespace
@@ -66,10 +71,12 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
   return cache->pool->give_at_hand(*cache, data, {bytes, alignment, BlockUse::raw});
 }
 
-void learn_names(const Resource& pool, uint64_t resource, uint64_t stream) noexcept {
+void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const Stream& place) noexcept {
   const ThreadBlock* thread = thread_block();
   PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
-  if (cache == nullptr || cache->pool != &pool || cache->owner != thread) return;
+  if (cache == nullptr || cache->owner != thread) return;
+  const CacheLock lock(cache->lock);
+  if (!cache->is_open || cache->pool != &pool || !is_at_hand_for(*cache, place)) return;
   if (stream == 0 && !thread->scopes.is_empty()) return;
   cache->names = {resource, stream, resources().place_of(resource), stream == 0 ? nullptr : streams().place_of(stream)};
   if (cache->names.resource_place == nullptr || (stream != 0 && cache->names.stream_place == nullptr))

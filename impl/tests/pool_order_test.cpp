@@ -144,6 +144,18 @@ TEST_F(SimPool, ReusesOnAnotherStreamForNothingAfterTheHostWaited) {
   EXPECT_EQ(cost(), (Cost{0, 0}));
 }
 
+TEST_F(SimPool, KeepsStreamsApartAfterARequestForNoBytes) {
+  make(params_of(KINA_GROWTH_NONE));
+  KinaStream first = stream();
+  KinaStream second = stream();
+  KinaTensor tensor = filled(kMebibyte, first);
+  free(tensor);
+  EXPECT_EQ(take(0, second), nullptr);
+  void* data = take(kMebibyte, second);
+  EXPECT_EQ(cost(), (Cost{1, 1}));
+  give(data, kMebibyte, second);
+}
+
 // P03: streams that take turns are not made to follow each other while there is other memory.
 TEST_F(SimPool, DoesNotMakeStreamsFollowEachOtherWhileThereIsOtherMemory) {
   make(params_of(KINA_GROWTH_NONE), 16 * kMebibyte);
