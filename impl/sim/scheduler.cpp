@@ -300,11 +300,13 @@ void Scheduler::begin_capture(Queue& queue) {
 Graph Scheduler::end_capture(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require<Message::driver_failed>(queue.is_capturing, "KINA-DEVICE-23", {}, "ending a capture");
   queue.is_capturing = false;
   return std::move(queue.capture);
 }
 
 void Scheduler::replay(Queue& queue, const Graph& graph) {
+  require<Message::stream_captures>(!is_capturing(queue), "KINA-STREAM-22", {});
   for (const Captured& node : graph.nodes) enqueue(queue, node.name, node.work, node.touched, Fault::launch);
 }
 

@@ -57,6 +57,24 @@ TEST(SimScheduler, KeepsTheOrderThatEventsAskFor) {
   }
 }
 
+TEST(SimScheduler, EndsACaptureOnceAndReplaysIntoNone) {
+  Scheduler scheduler(one_device(1));
+  Queue* queue = scheduler.make_queue(0);
+  EXPECT_THROW(scheduler.end_capture(*queue), Error);
+  scheduler.begin_capture(*queue);
+  int runs = 0;
+  scheduler.enqueue(
+      *queue, "work", [&] { ++runs; }, {}, Fault::launch);
+  const Graph graph = scheduler.end_capture(*queue);
+  EXPECT_THROW(scheduler.end_capture(*queue), Error);
+  scheduler.begin_capture(*queue);
+  EXPECT_THROW(scheduler.replay(*queue, graph), Error);
+  EXPECT_TRUE(scheduler.end_capture(*queue).nodes.empty());
+  scheduler.replay(*queue, graph);
+  scheduler.synchronize(scheduler.record(*queue), 0);
+  EXPECT_EQ(runs, 1);
+}
+
 TEST(SimScheduler, GivesAnEndedQueueOutAgain) {
   Scheduler scheduler(one_device(0));
   Queue* kept = scheduler.make_queue(0);
