@@ -153,6 +153,8 @@ def main() -> int:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
     options = parser.parse_args()
     rows = options.rows or sorted(ROWS)
+    if unknown := [row for row in rows if row not in ROWS]:
+        parser.error(f"no row {', '.join(unknown)}; there are {min(ROWS)} to {max(ROWS)}")
     os.environ.setdefault("KINA_SIM_DEVICES", "2")
     os.environ.setdefault("KINA_SIM_SEED", "7")
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
