@@ -3,8 +3,9 @@
  *
  * A capture. Announce it with runtime_capture_push, then begin_capture; calls of the runtime on the stream are
  * recorded. After end_capture pop the scope, and replay the graph as often as wanted. To the runtime a replay is
- * foreign work: runtime_tensor_record_use declares what it reads and writes. Memory of the graph stays in the resource
- * that was announced, which has to live as long. */
+ * foreign work: make its stream wait for what it needs with runtime_stream_wait, replay, then declare with
+ * runtime_tensor_record_use what it reads and writes. Memory of the graph stays in the resource that was announced,
+ * which has to live as long. */
 #ifndef KINA_SIMULATED_H
 #define KINA_SIMULATED_H
 
