@@ -43,8 +43,8 @@ kina_plant(unlocked impl/core/condition.cpp
 kina_plant(unheard impl/core/check.cpp "finding_->is_set != 0" "false")
 kina_plant(stranded impl/core/condition.cpp "doubts.hand_on(*read);" "(void)read, (void)doubts;")
 kina_plant(unrepaired impl/core/condition.cpp
-  "  clear_doubts(runs);\n  if (doubt)"
-  "  if (doubt)")
+  "  } else {\n    clear_doubts(runs);\n  }"
+  "  }")
 kina_plant(youngest impl/core/check.cpp
   "candidate.check->number() - 1 < number - 1"
   "candidate.check->number() - 1 > number - 1")

@@ -57,7 +57,7 @@ EDITS = (
     Edit("a clause is no clause line", "spec/device.md", r"- \*\*KINA-DEVICE-2\*\* MUST:", "- **KINA-DEVICE-2** must:", "spec/device.md", "not a clause line"),
     Edit("a clause says what another says", "spec/device.md", r"(KINA-DEVICE-2\*\* MUST: )[^\n]*", r"\1the count of a type stays the same for the life of the process.", "spec/device.md", "says the same"),
     Edit("a clause is reworded", "spec/status.md", r"(KINA-STATUS-2\*\* MUST: `runtime_status_name`) returns", r"\1 gives", "conformance/suite/test_status.py", "KINA-STATUS-2"),
-    Edit("a clause is added without a test", "spec/device.md", r"\Z", "- **KINA-DEVICE-24** MUST: every device has a colour.\n", "spec/device.md", "no test cites KINA-DEVICE-24"),
+    Edit("a clause is added without a test", "spec/device.md", r"\Z", "- **KINA-DEVICE-99** MUST: every device has a colour.\n", "spec/device.md", "no test cites KINA-DEVICE-99"),
     Edit("a map line goes", MAP, r"    runtime_gpu_cast;\n", "", MAP, "runtime_gpu_cast"),
     Edit("a map line is added", MAP, r"    runtime_gpu_cast;\n", "    runtime_gpu_cast;\n    runtime_gpu_caste;\n", MAP, "runtime_gpu_caste"),
     Edit("the map's node changes", MAP, r"KINA_1\.0 \{", "KINA_1.1 {", MAP, "KINA_1.1"),

@@ -27,7 +27,7 @@ struct Recursive {
 // Ready before any code of the library runs, and there for threads that outlive main.
 union Undying {
   constexpr Undying() : lock{} {}
-  ~Undying() {}
+  ~Undying() {}  // NOLINT(modernize-use-equals-default): some platforms destroy mutexes
   Recursive lock;
 };
 constinit Undying g_statics;

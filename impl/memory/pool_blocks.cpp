@@ -199,9 +199,9 @@ Return PoolResource::put_back(StreamCache& here, void* data, const Request& requ
   Block* block = nullptr;
   const Return answer = end_block(data, request, slab, block);
   if (slab == nullptr) {
-    Stamp stamp = here.lane.stamp();
+    const Stamp stamp = here.lane.stamp();
     const Lock lock = enter();
-    return arena_.give(data, request, std::move(stamp));
+    return arena_.give(data, request, stamp);
   }
   if (answer == Return::done) keep(here, *block, slab->size_class());
   return answer;
@@ -229,7 +229,7 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
   Return answer = end_block(data, request, slab, block);
   if (slab == nullptr) {
     const Lock lock = enter();
-    answer = is_reusable ? arena_.give(data, request, std::move(stamp)) : arena_.abandon(data, request);
+    answer = is_reusable ? arena_.give(data, request, stamp) : arena_.abandon(data, request);
   } else if (answer == Return::done && is_reusable) {
     keep_after(stamp, is_followed ? here->lane : home_, *block, slab->size_class());
   }

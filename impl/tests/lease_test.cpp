@@ -77,6 +77,7 @@ TEST_F(Leases, AnObjectThatIsLookedAtEndsAfterwards) {
 TEST_F(Leases, MoreLooksThanThereArePlacesCount) {
   Ref<Thing> thing = make();
   std::vector<Lease<Thing>> looks;
+  looks.reserve(40);
   for (int i = 0; i < 40; ++i) looks.push_back(look(thing->handle));
   thing = nullptr;
   EXPECT_EQ(ended, 0);

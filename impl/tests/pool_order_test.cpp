@@ -176,6 +176,7 @@ TEST_F(SimPool, KeepsBlocksOfEndedStreamsInUse) {
     KinaStream brief = nullptr;
     succeed(runtime_stream_checkout(&brief, kSimulated, 0));
     std::vector<KinaTensor> tensors;
+    tensors.reserve(20);
     for (int i = 0; i < 20; ++i) tensors.push_back(filled(40'000, brief));
     for (KinaTensor& tensor : tensors) free(tensor);
     succeed(runtime_stream_checkin(brief));
@@ -193,6 +194,7 @@ TEST_F(SimPool, FollowsUsesOnOtherStreamsAtTheNextUseAlone) {
     KinaStream owner = stream();
     KinaStream reader = stream();
     std::vector<KinaTensor> tensors;
+    tensors.reserve(100);
     for (int i = 0; i < (bytes < 10'000 ? 100 : 1); ++i) tensors.push_back(filled(bytes, owner));
     for (KinaTensor& tensor : tensors) fill(tensor, reader);
     const Cost before = cost();
@@ -209,6 +211,7 @@ TEST_F(SimPool, FollowsUsesOnOtherStreamsAtTheNextUseAlone) {
 TEST_F(SimPool, ServesARequestFromNeighboursOfManyStreams) {
   make(params_of(KINA_GROWTH_NONE));
   std::vector<KinaStream> streams;
+  streams.reserve(12);
   for (int i = 0; i < 12; ++i) streams.push_back(stream());
   std::vector<KinaTensor> tensors;
   for (size_t i = 0; i < 200; ++i) tensors.push_back(filled(5000, streams[i % streams.size()]));
@@ -224,6 +227,7 @@ TEST_F(SimPool, GivesSpansBackOnceTheirWorkHasRun) {
   KinaStream first = stream();
   KinaStream second = stream();
   std::vector<KinaTensor> tensors;
+  tensors.reserve(60);
   for (int i = 0; i < 60; ++i) tensors.push_back(filled(50'000, i % 2 == 0 ? first : second));
   for (KinaTensor& tensor : tensors) free(tensor);
   const uint64_t reserved = info().reserved_bytes;
@@ -269,6 +273,7 @@ TEST_F(SimPool, NeverReusesBytesTooEarly) {
   for (uint32_t flags : {0U, uint32_t{KINA_POOL_OPPORTUNISTIC}}) {
     make(params_of(KINA_GROWTH_NONE, 0, flags), 4 * kMebibyte);
     std::vector<KinaStream> streams;
+    streams.reserve(5);
     for (int i = 0; i < 5; ++i) streams.push_back(stream());
     std::vector<std::thread> threads;
     for (uint64_t seed = 0; seed < 4; ++seed)

@@ -203,6 +203,7 @@ TEST(Pool, LivesAsLongAsARawBlock) {
   Ref<Resource> resource = make_pool(upstream, plan_of(params, true));
   Resource* pool = resource.get();
   std::vector<void*> blocks;
+  blocks.reserve(50);
   for (int i = 0; i < 50; ++i) blocks.push_back(pool->take({1000, 0, BlockUse::raw}, Pool::stream()).data);
   resource = nullptr;
   KinaResourceInfo info{};

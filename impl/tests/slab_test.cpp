@@ -97,6 +97,7 @@ TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
   EXPECT_FALSE(block.is_live(BlockUse::internal));
   std::atomic<int> wins{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { wins += block.give(request) == Return::done ? 1 : 0; });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wins, 1);
