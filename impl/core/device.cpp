@@ -145,6 +145,8 @@ void Device::reopen(Stream& ended) {
   ended.reopen();
   const std::lock_guard lock(ended.timeline.mutex);
   ended.timeline.known = {};
+  ended.timeline.has_ended = false;
+  ended.timeline.has_foreign_work = true;
 }
 
 void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
@@ -164,6 +166,7 @@ void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
                                   argument.name);
   streams().remove(handle);
   import->count = 0;
+  note_end(stream);
 }
 
 int32_t device_count(int32_t device_type) noexcept {

@@ -102,8 +102,8 @@ void Timeline::reach(uint64_t seen, Site site) noexcept {
 OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
   OrderCalls calls;
   if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return calls;
-  if (&waiter.device().backend() != &point.stream->device().backend()) {
-    wait_for(point, site);  // events do not cross
+  if (&waiter.device().backend() != &point.stream->device().backend() || waiter.timeline.has_ended) {
+    wait_for(point, site);  // events do not cross, and a stream that has ended waits no more
     return calls;
   }
   const Ref<Event> event = event_at(*point.stream, point.position, &calls);
@@ -204,6 +204,14 @@ Point after_foreign_work(Stream& stream, Site site) {
 
 void note_foreign(Stream& stream, Site site) {
   if (!is_dropped(site, SiteKind::pin)) stream.timeline.has_foreign_work.store(true, std::memory_order_release);
+}
+
+void note_end(Stream& stream) noexcept {
+  const Point last = now(stream);
+  stream.timeline.has_foreign_work.store(false, std::memory_order_release);
+  stream.timeline.has_ended.store(true, std::memory_order_release);
+  OrderCalls calls;
+  (void)is_seen_over(last, calls);  // leaves an event of all that is on the stream
 }
 
 Point now(Stream& stream) {

@@ -63,6 +63,7 @@ struct Timeline {
   uint64_t event_records = 0;
   uint64_t stream_waits = 0;
   std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it
+  std::atomic<bool> has_ended{false};         // the native stream is its owner's again and may be gone
 
   // A piece of work, or a wait, takes the next position; with `mutex` held.
   void advance(Site site = Site::here()) noexcept {
@@ -107,6 +108,9 @@ Point after_foreign_work(Stream& stream, Site site = Site::here());
 
 // From here on the caller may enqueue work by itself, because the native handle came in or went out.
 void note_foreign(Stream& stream, Site site = Site::here());
+
+// From here on the native stream may be gone: what was enqueued so far is followed without asking it again.
+void note_end(Stream& stream) noexcept;
 
 // Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
 Point now(Stream& stream);

@@ -2,6 +2,7 @@
 // devices report reads of bytes that were reused too early.
 #include <gtest/gtest.h>
 #include <kina_runtime.h>
+#include <kina_simulated.h>
 
 #include <array>
 #include <random>
@@ -154,6 +155,27 @@ TEST_F(SimPool, KeepsStreamsApartAfterARequestForNoBytes) {
   void* data = take(kMebibyte, second);
   EXPECT_EQ(cost(), (Cost{1, 1}));
   give(data, kMebibyte, second);
+}
+
+// From its last release on an imported stream may be gone: nobody asks the driver about it any more.
+TEST_F(SimPool, FollowsWorkOfAnImportThatHasEndedWithoutAskingItsStream) {
+  KinaStream other = stream();
+  void* native = nullptr;
+  succeed(runtime_stream_native(&native, stream()));
+  auto* driver = static_cast<KinaSimStream*>(native);
+  KinaSimStream* theirs = nullptr;
+  ASSERT_EQ(driver->make(driver, &theirs), 0);
+  KinaStream imported = nullptr;
+  succeed(runtime_stream_import(&imported, kSimulated, 0, theirs));
+  KinaTensor tensor = filled(1000, imported);
+  succeed(runtime_stream_release(imported));
+  KinaSimCounts before{}, after{};
+  ASSERT_EQ(driver->count(driver, &before), 0);
+  fill(tensor, other);
+  ASSERT_EQ(driver->count(driver, &after), 0);
+  EXPECT_EQ(after.event_records, before.event_records);
+  EXPECT_EQ(after.stream_waits, before.stream_waits + 1);
+  free(tensor);
 }
 
 // P03: streams that take turns are not made to follow each other while there is other memory.
