@@ -106,6 +106,23 @@ def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> N
     assert inside >= 9
 
 
+@clause("KINA-STREAM-39", "f2ebef15")
+@clause("KINA-RESOURCE-71", "80de9da4")
+def test_a_pool_that_was_refused_its_default_span_grows_for_recorded_work(rt: Executor) -> None:
+    taken = Taken(rt)
+    base = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
+    taken.resource = rt.call("runtime_resource_pool", base).succeeds().out
+    x = there(rt, [1.0] * 100)
+
+    with taken.recording():
+        made = negated(rt, x)
+
+    assert taken.live_blocks() == 1
+    rt.call("runtime_tensor_record_use", made, taken.stream, access="KINA_ACCESS_WRITE").succeeds()
+    taken.replay([x], [made])
+    assert here(rt, made) == [-1.0] * 100
+
+
 @memory_case("P66")
 @clause("KINA-STREAM-39", "f2ebef15")
 @given(count=st.integers(1, 6))

@@ -142,6 +142,24 @@ def test_a_stream_that_passes_a_block_on_unused_still_waits_for_the_work_before_
         give(rt, resource, again, third)
 
 
+@clause("KINA-RESOURCE-24", "cacfffc5")
+def test_a_block_given_up_on_another_stream_still_waits_for_the_work_before_it(rt: Executor) -> None:
+    resource = narrow(rt)
+    for _ in range(ROUNDS):
+        first, second, third = checkout(rt), checkout(rt), checkout(rt)
+        block = take(rt, resource, first)
+        before = used(rt, block, first, 5)
+        give(rt, resource, block, first)
+        give(rt, resource, take(rt, resource, first), second)
+
+        again = take(rt, resource, third)
+        after = used(rt, again, third, 7)
+
+        are(rt, before, -5)
+        are(rt, after, -7)
+        give(rt, resource, again, third)
+
+
 @memory_case("P06")
 @clause("KINA-RESOURCE-8", "d405a8f2")
 @clause("KINA-RESOURCE-25", "ad00dacf")

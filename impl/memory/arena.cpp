@@ -163,7 +163,12 @@ bool Arena::has_request(const Piece& piece, const Request& request) noexcept {
   return piece.requested_bytes == request.bytes && uint64_t{1} << piece.alignment_log == request.alignment;
 }
 
-void* Arena::take(const Request& request, uint32_t shelf) noexcept {
+uint32_t Arena::taker_of(const void* data) noexcept {
+  Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
+  return entry == nullptr ? Stamp::kNothing : (*entry)->shelf;
+}
+
+void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker) noexcept {
   if (!reserve_pieces(2) || !live_.reserve_one()) return nullptr;
   Piece* piece = find(request, shelf);
   if (piece == nullptr) return nullptr;
@@ -176,6 +181,7 @@ void* Arena::take(const Request& request, uint32_t shelf) noexcept {
   }
   if (piece->bytes > bytes) link(cut(*piece, bytes));
   clear_stamp(*piece);
+  piece->shelf = taker;
   piece->requested_bytes = request.bytes;
   piece->alignment_log = static_cast<uint8_t>(std::countr_zero(request.alignment));
   piece->use = request.use;

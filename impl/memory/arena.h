@@ -74,8 +74,11 @@ class Arena {
   // Makes one more shelf, numbered on from Stamp::kStreams.
   bool add_shelf(Stream* stream) noexcept;
 
-  // A piece of that shelf for `request`, which is remembered with it; NULL when none holds it.
-  void* take(const Request& request, uint32_t shelf = Stamp::kNothing) noexcept;
+  // A piece of that shelf for `request`, which is remembered with it, and with `taker`'s shelf; NULL when none holds
+  // it.
+  void* take(const Request& request, uint32_t shelf = Stamp::kNothing, uint32_t taker = Stamp::kNothing) noexcept;
+  // The shelf of the taker of a live block; none where there is no such block.
+  uint32_t taker_of(const void* data) noexcept;
   // The stamp of the piece that `take` would cut, if there is one.
   std::optional<Stamp> find_stamp(const Request& request, uint32_t shelf) const noexcept;
   // Free neighbours of one shelf become one piece.
@@ -117,6 +120,8 @@ class Arena {
   uint64_t granule() const noexcept { return granule_; }
   uint64_t free_bytes() const noexcept { return free_bytes_; }
   uint32_t shelves() const noexcept { return shelf_count_; }
+  // NULL for the shelves that are no stream's.
+  Stream* stream_of(uint32_t shelf) const noexcept { return shelf < shelf_count_ ? shelf_of(shelf).stream : nullptr; }
   uint64_t metadata_bytes() const noexcept;
 
  private:
@@ -134,7 +139,7 @@ class Arena {
       uint64_t position;             // while free: of the shelf's stream
       Points* points;                // with a reference, on that shelf
     };
-    uint32_t shelf = Stamp::kNothing;
+    uint32_t shelf = Stamp::kNothing;  // while live: the taker's
     uint8_t alignment_log = 0;
     BlockUse use = BlockUse::internal;
     bool is_free = false;

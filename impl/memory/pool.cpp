@@ -127,8 +127,7 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
       if (status == KINA_SUCCESS) continue;
       if (status != KINA_ERROR_OUT_OF_MEMORY || is_last_try) return {nullptr, status};
     }
-    if (may_capture(stream)) return {nullptr, status};  // the graph may need bytes of any span [KINA-STREAM-39]
-    shed(0, stream, lock);
+    if (!may_capture(stream)) shed(0, stream, lock);  // else the graph may need bytes of any span [KINA-STREAM-39]
     is_last_try = true;
   }
 }

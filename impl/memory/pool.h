@@ -84,6 +84,8 @@ class PoolResource final : public Resource {
   bool is_ordinary(const PoolCache& cache) const noexcept;
   void* serve(StreamCache& here, const Request& request) noexcept;
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
+  // The shelf of the stream that a live raw block was taken on.
+  uint32_t taker_of(const void* data) noexcept;
   // `slab` is NULL where the arena knows.
   Return end_block(void* data, const Request& request, Slab*& slab, Block*& block) noexcept;
   Return put_back(StreamCache& here, void* data, const Request& request) noexcept;

@@ -41,7 +41,7 @@ void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64
   if (cache->sizes.serves(bytes) && alignment <= cache->sizes.granule() && !cache->is_ordered) [[likely]] {
     Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
     if (block != nullptr) [[likely]] {
-      block->take({bytes, 0, BlockUse::raw});
+      block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing);
       cache->counters.taken(bytes, true);
       if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
       return block->data;
@@ -60,7 +60,7 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
   if (slab != nullptr && slab->pool() == cache->serial && alignment <= cache->sizes.granule() && !cache->is_ordered)
       [[likely]] {
     Block* block = slab->contains(data) ? slab->block_at(data) : nullptr;
-    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}) == Return::done) [[likely]] {
+    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}, Stamp::kNothing) == Return::done) [[likely]] {
       if (!cache->current->magazines[slab->size_class()].push(*block)) [[unlikely]]
         cache->pool->keep(*cache->current, *block, slab->size_class());
       cache->counters.given(bytes);
@@ -100,7 +100,7 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
 
 bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
   request.alignment = std::max(request.alignment, alignment());
-  if (!is_ordinary(cache)) [[unlikely]]
+  if (!is_ordinary(cache) || (is_ordered_ && taker_of(data) != cache.current->lane.shelf())) [[unlikely]]
     return false;
   if (put_back(*cache.current, data, request) != Return::done) return false;
   count_given(cache, request);
@@ -121,8 +121,27 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
   return take_slowly(request, stream);
 }
 
+// Whoever gave the bytes up before a block was taken is waited for by the stream that took it. A raw block may be given
+// up on another one, which nobody has to order after that.
 Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  return do_give_after({}, data, request, stream);
+  Stream* taker = nullptr;
+  if (is_ordered_ && request.use == BlockUse::raw) {
+    const uint32_t shelf = taker_of(data);
+    const Lock lock = enter();
+    taker = arena_.stream_of(shelf);
+  }
+  if (taker == nullptr || taker == &stream) return do_give_after({}, data, request, stream);
+  const Point taken = now(*taker);
+  return do_give_after({&taken, 1}, data, request, stream);
+}
+
+uint32_t PoolResource::taker_of(const void* data) noexcept {
+  if (Slab* slab = Slab::find(data); slab != nullptr && slab->pool() == serial_ && slab->contains(data)) {
+    const Block* block = slab->block_at(data);
+    return block != nullptr && block->is_live(BlockUse::raw) ? block->shelf() : Stamp::kNothing;
+  }
+  const Lock lock = enter();
+  return arena_.taker_of(data);
 }
 
 // Nobody waits: whoever is given the bytes next runs after what is under way on them now.
@@ -147,7 +166,7 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
     if (block == nullptr) [[unlikely]]
       block = refill(here, size_class);
     if (block != nullptr) {
-      block->take(request);
+      block->take(request, here.lane.shelf());
       return block->data;
     }
   }
@@ -190,7 +209,7 @@ Return PoolResource::end_block(void* data, const Request& request, Slab*& slab, 
   }
   block = slab->block_at(data);
   if (block == nullptr) return Return::unknown;
-  if (request.alignment == alignment()) return block->give(request);
+  if (request.alignment == alignment()) return block->give(request, block->shelf());
   return block->is_live(request.use) ? Return::different : Return::unknown;
 }
 

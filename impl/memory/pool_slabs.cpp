@@ -84,8 +84,8 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
 }
 
 void* PoolResource::take_at_once(const Request& request, uint32_t shelf) noexcept {
-  void* data = arena_.take(request, shelf);
-  return data != nullptr || shelf == Stamp::kNothing ? data : arena_.take(request);
+  void* data = arena_.take(request, shelf, shelf);
+  return data != nullptr || shelf == Stamp::kNothing ? data : arena_.take(request, Stamp::kNothing, shelf);
 }
 
 template <class F>
@@ -96,14 +96,14 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
       Block* block = lane == &here ? nullptr : lane->take_one(size_class, can_follow);
       if (block == nullptr) block = lane->take_used(size_class, can_follow);
       if (block == nullptr) continue;
-      block->take(request);
+      block->take(request, here.shelf());
       return block->data;
     }
   }
   for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf) {
     if (shelf == here.shelf()) continue;
     const std::optional<Stamp> stamp = arena_.find_stamp(request, shelf);
-    if (stamp && stamp->all(can_follow)) return arena_.take(request, shelf);
+    if (stamp && stamp->all(can_follow)) return arena_.take(request, shelf, here.shelf());
   }
   return nullptr;
 }
@@ -115,7 +115,7 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
     Block* block = here.take_one(size_class, at_once);
     if (block == nullptr && &here != &home_) block = home_.take_one(size_class, at_once);
     if (block != nullptr) {
-      block->take(request);
+      block->take(request, here.shelf());
       return block->data;
     }
   }
@@ -136,7 +136,7 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
   if (const Arena::Run run = data == nullptr && has_collected ? arena_.find_run(request) : Arena::Run()) {
     if (arena_.all(run, follow)) {
       arena_.join(run, here.stamp());
-      data = arena_.take(request, here.shelf());
+      data = arena_.take(request, here.shelf(), here.shelf());
     }
   }
   count(calls);

@@ -52,8 +52,9 @@ class SizeClasses {
   int shift_;
 };
 
-// The record of one block. While it is free it is in one list of its pool; `word` then says nothing, or of the first
-// one of a batch how many there are and how far the stream was that gave them up.
+// The record of one block. While it is live `word` says what was asked for, and on which shelf's stream. While it is
+// free it is in one list of its pool; `word` then says nothing, or of the first one of a batch how many there are and
+// how far the stream was that gave them up.
 struct alignas(32) Block {
   Block* next = nullptr;
   std::atomic<Block*> next_batch{nullptr};
@@ -62,16 +63,24 @@ struct alignas(32) Block {
 
   static constexpr uint64_t kLive = uint64_t{1} << 63;
   static constexpr int kCountShift = 56;
-  static uint64_t live_word(const Request& request) noexcept {
-    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | request.bytes;
+  static constexpr int kShelfShift = 32;
+  static constexpr uint64_t kShelfMask = 0xFFFFFF;
+  static uint64_t live_word(const Request& request, uint32_t shelf) noexcept {
+    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | uint64_t{shelf} << kShelfShift | request.bytes;
   }
-  void take(const Request& request) noexcept { word.store(live_word(request), std::memory_order_release); }
+  void take(const Request& request, uint32_t shelf) noexcept {
+    word.store(live_word(request, shelf), std::memory_order_release);
+  }
+  // Where a live block was taken.
+  uint32_t shelf() const noexcept {
+    return static_cast<uint32_t>(word.load(std::memory_order_relaxed) >> kShelfShift & kShelfMask);
+  }
   bool is_live(BlockUse use) const noexcept {
-    return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}) >> 62);
+    return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}, 0) >> 62);
   }
   // Of several callers exactly one ends a live block.
-  Return give(const Request& request) noexcept {
-    const uint64_t wanted = live_word(request);
+  Return give(const Request& request, uint32_t shelf) noexcept {
+    const uint64_t wanted = live_word(request, shelf);
     uint64_t seen = wanted;
     if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
       return Return::done;

@@ -106,6 +106,7 @@ constexpr KinaSimStream kFunctions = {
       return guarded([&] { *graph = new Graph(Scheduler::instance().end_capture(queue_of(stream))); });
     },
     [](KinaSimStream* stream, void* graph) -> int32_t {
+      if (graph == nullptr) return KINA_ERROR_INVALID_ARGUMENT;
       return guarded([&] { Scheduler::instance().replay(queue_of(stream), *static_cast<Graph*>(graph)); });
     },
     [](void* graph) -> int32_t {

@@ -289,6 +289,42 @@ TEST_F(SimPool, FollowsTheWorkBeforeAStreamThatDidNothing) {
   }
 }
 
+// What a stream that took a block waits for, who gives it up on another stream passes on.
+TEST_F(SimPool, FollowsTheTakerOfABlockThatAnotherStreamGivesUp) {
+  for (uint64_t bytes : {1024ULL, 300'032ULL, 1'048'576ULL}) {
+    make(params_of(KINA_GROWTH_NONE), bytes);
+    KinaStream first = stream();
+    KinaStream third = stream();
+    KinaTensor tensor = filled(bytes, first);
+    free(tensor);
+    give(take(bytes, first), bytes, stream());
+    tensor = filled(bytes, third);
+    free(tensor);
+    EXPECT_EQ(cost().stream_waits, 1U);
+  }
+}
+
+// The same where blocks come from slabs.
+TEST_F(SimPool, FollowsTheTakerOfABlockOfASlab) {
+  constexpr uint64_t kBytes = 4096;
+  make(params_of(KINA_GROWTH_NONE), kMebibyte);
+  KinaStream first = stream();
+  KinaStream second = stream();
+  std::vector<void*> blocks;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<KinaTensor> tensors;
+    while (tensors.size() < 250) tensors.push_back(filled(kBytes, first));
+    for (KinaTensor& tensor : tensors) free(tensor);
+    while (blocks.size() < 250) blocks.push_back(take(kBytes, first));
+    for (void* block : blocks) give(block, kBytes, second);
+    blocks.clear();
+    for (int i = 0; i < 250; ++i) blocks.push_back(take(kBytes, second));
+    for (void* block : blocks) give(block, kBytes, second);
+    blocks.clear();
+  }
+  EXPECT_GE(cost().stream_waits, 1U);
+}
+
 // Raw blocks and tensors of all sizes on five streams and four threads: every byte is written through its new owner,
 // and the devices report a reuse that was too early.
 TEST_F(SimPool, NeverReusesBytesTooEarly) {

@@ -89,20 +89,20 @@ TEST(Slab, IsNoneForAddressesThatNoProcessHas) {
 TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
   Block block;
   const Request request{1000, 256, BlockUse::raw};
-  EXPECT_EQ(block.give(request), Return::unknown);
-  block.take(request);
-  EXPECT_EQ(block.give({1001, 256, BlockUse::raw}), Return::different);
-  EXPECT_EQ(block.give({1000, 256, BlockUse::internal}), Return::unknown);
+  EXPECT_EQ(block.give(request, 7), Return::unknown);
+  block.take(request, 7);
+  EXPECT_EQ(block.give({1001, 256, BlockUse::raw}, 7), Return::different);
+  EXPECT_EQ(block.give({1000, 256, BlockUse::internal}, 7), Return::unknown);
   EXPECT_TRUE(block.is_live(BlockUse::raw));
   EXPECT_FALSE(block.is_live(BlockUse::internal));
   std::atomic<int> wins{0};
   std::vector<std::thread> threads;
   threads.reserve(4);
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { wins += block.give(request) == Return::done ? 1 : 0; });
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { wins += block.give(request, 7) == Return::done ? 1 : 0; });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wins, 1);
   block.start_batch(32, 77);
-  EXPECT_EQ(block.give(request), Return::unknown);
+  EXPECT_EQ(block.give(request, 7), Return::unknown);
   EXPECT_EQ(block.batch_count(), 32U);
   EXPECT_EQ(block.batch_position(), 77U);
 }
