@@ -101,16 +101,24 @@ def test_a_producer_and_a_consumer_thread_do_not_use_up_a_pool(rt: Executor) -> 
     raw, passed = Raw(rt, resource), deque[Any]()
     room, ready = threading.Semaphore(16), threading.Semaphore(0)
 
+    def step(number: int) -> None:
+        if number == 0:
+            room.acquire()
+            passed.append(raw.take(size))
+            ready.release()
+        else:
+            ready.acquire()
+            raw.give(passed.popleft(), size)
+            room.release()
+
     def work(number: int) -> None:
-        for _ in range(rounds):
-            if number == 0:
-                room.acquire()
-                passed.append(raw.take(size))
-                ready.release()
-            else:
-                ready.acquire()
-                raw.give(passed.popleft(), size)
-                room.release()
+        try:
+            for _ in range(rounds):
+                step(number)
+        except BaseException:  # the other one waits for nothing that does not come
+            room.release(rounds)
+            ready.release(rounds)
+            raise
 
     together(2, work)
 
