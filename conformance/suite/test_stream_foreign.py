@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance import Executor, Handle, Tensor, clause, devices
 from kina_conformance.simulated import DEVICE, Native
 
 pytestmark = pytest.mark.needs("sim")
@@ -51,6 +51,24 @@ def test_a_native_stream_that_comes_again_has_a_new_handle(rt: Executor) -> None
     second = imported(rt, native)
 
     assert second != first and Native.of(rt, second).value == native.value
+
+
+@clause("KINA-DEVICE-11", "c4ca50fc")
+def test_a_device_is_waited_for_with_what_imports_that_have_ended_left_on_it(rt: Executor) -> None:
+    resource = devices.base(rt)
+    other = devices.checkout(rt)
+    block = rt.call("runtime_memory_allocate", resource, 8000, 0, other).succeeds().out
+    for _ in range(10):  # the devices choose an order of their own
+        stream = imported(rt, Native.foreign(rt))
+        devices.busy(rt, devices.foreign(rt, block, 2000, stream), stream, 5)
+        rt.call("runtime_stream_release", stream).succeeds()
+        rt.forget([stream])
+
+        rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
+
+        seen = devices.negated(rt, devices.foreign(rt, block, 2000, other), other)
+        assert set(here(rt, seen)) == {-5.0}
+    rt.call("runtime_memory_deallocate", resource, block, 8000, 0, other).succeeds()
 
 
 @clause("KINA-STREAM-5", "9b10453f")

@@ -116,8 +116,7 @@ std::vector<Ref<Stream>> Device::all_streams() const {
   const std::lock_guard lock(mutex);
   std::vector<Ref<Stream>> found = pooled_;
   for (const auto& phase : phases_) found.push_back(phase.second);
-  for (const Import& import : imports_)
-    if (import.count != 0) found.push_back(import.stream);
+  for (const Import& import : imports_) found.push_back(import.stream);
   found.push_back(main_);
   return found;
 }

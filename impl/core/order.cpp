@@ -30,6 +30,8 @@ Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullp
   Timeline& line = stream.timeline;
   const std::lock_guard lock(line.mutex);
   if (!line.newest || line.newest->position() < position) {
+    // A stream that has ended left an event of all that was on it, unless memory was out.
+    require<Message::out_of_host_memory>(!line.has_ended, "KINA-STATUS-44", {});
     Backend& backend = stream.device().backend();
     Knowledge known;
     known.join(line.known);
@@ -207,11 +209,10 @@ void note_foreign(Stream& stream, Site site) {
 }
 
 void note_end(Stream& stream) noexcept {
-  const Point last = now(stream);
+  OrderCalls calls;
+  (void)is_seen_over(now(stream), calls);  // leaves an event of all that is on the stream
   stream.timeline.has_foreign_work.store(false, std::memory_order_release);
   stream.timeline.has_ended.store(true, std::memory_order_release);
-  OrderCalls calls;
-  (void)is_seen_over(last, calls);  // leaves an event of all that is on the stream
 }
 
 Point now(Stream& stream) {
