@@ -111,7 +111,7 @@ def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> N
 def test_a_pool_that_was_refused_its_default_span_grows_for_recorded_work(rt: Executor) -> None:
     taken = Taken(rt)
     base = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
-    taken.resource = rt.call("runtime_resource_pool", base).succeeds().out
+    taken.resource = rt.call("runtime_resource_pool", base, params=None).succeeds().out
     x = there(rt, [1.0] * 100)
 
     with taken.recording():
