@@ -49,8 +49,8 @@ bool Arena::next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept {
 }
 
 uint64_t Arena::needed(const Request& request) const noexcept {
-  if (request.bytes > ~uint64_t{0} - granule_) return 0;
-  return round_up(request.bytes, granule_);
+  if (request.bytes > ~uint64_t{0} - granule()) return 0;
+  return round_up(request.bytes, granule());
 }
 
 Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept {
@@ -66,11 +66,11 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
   if (bytes == 0 || number >= shelf_count_) return nullptr;
   const Shelf& shelf = shelf_of(number);
   // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
-  const uint64_t slack = request.alignment > granule_ ? request.alignment - granule_ : 0;
-  const uint64_t least = bytes / granule_;
+  const uint64_t slack = request.alignment > granule() ? request.alignment - granule() : 0;
+  const uint64_t least = bytes >> granule_shift_;
   Bin found{};
   if (bytes <= ~uint64_t{0} - slack) {
-    uint64_t granules = (bytes + slack) / granule_;
+    uint64_t granules = (bytes + slack) >> granule_shift_;
     if (granules >= kBinsPerLevel) granules += (uint64_t{1} << (60 - std::countl_zero(granules))) - 1;
     if (next_bin(shelf, bin_of(granules), found)) return shelf.heads[found.level][found.index];
   }
@@ -119,7 +119,7 @@ bool Points::add(const Point& point, OrderCalls& calls) noexcept {
 }
 
 bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
-  const uint64_t bytes = span.bytes / granule_ * granule_;
+  const uint64_t bytes = span.bytes >> granule_shift_ << granule_shift_;
   if (!reserve_pieces(1)) return false;
   auto* added = new (std::nothrow) Span{span, nullptr, spans_};
   if (added == nullptr) return false;
@@ -163,13 +163,43 @@ bool Arena::has_request(const Piece& piece, const Request& request) noexcept {
   return piece.requested_bytes == request.bytes && uint64_t{1} << piece.alignment_log == request.alignment;
 }
 
-uint32_t Arena::taker_of(const void* data) noexcept {
-  Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
-  return entry == nullptr ? Stamp::kNothing : (*entry)->shelf;
+// The addresses of blocks share their low bits; the multiplication spreads the others into the high ones.
+Arena::Piece** Arena::place_of(uint64_t address) const noexcept {
+  return &live_[address * 0x9E3779B97F4A7C15U >> live_shift_];
+}
+
+Arena::Piece** Arena::find_live(const void* data) const noexcept {
+  if (live_places_ == 0) return nullptr;
+  const auto address = reinterpret_cast<uint64_t>(data);
+  Piece** at = place_of(address);
+  while (*at != nullptr && (*at)->address != address) at = &(*at)->next;
+  return at;
+}
+
+bool Arena::reserve_place() noexcept {
+  if (live_count_ * 2 < live_places_) return true;
+  const uint64_t places = std::max(2 * live_places_, uint64_t{16});
+  std::unique_ptr<Piece*[]> larger(new (std::nothrow) Piece*[places]());
+  if (!larger) return false;
+  const std::unique_ptr<Piece*[]> old = std::exchange(live_, std::move(larger));
+  const uint64_t old_places = std::exchange(live_places_, places);
+  live_shift_ = 64 - std::countr_zero(places);
+  for (uint64_t place = 0; place < old_places; ++place)
+    while (Piece* piece = old[place]) {
+      old[place] = piece->next;
+      Piece** at = place_of(piece->address);
+      piece->next = std::exchange(*at, piece);
+    }
+  return true;
+}
+
+uint32_t Arena::taker_of(const void* data) const noexcept {
+  Piece* const* at = find_live(data);
+  return at == nullptr || *at == nullptr ? Stamp::kNothing : (*at)->shelf;
 }
 
 void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker) noexcept {
-  if (!reserve_pieces(2) || !live_.reserve_one()) return nullptr;
+  if (!reserve_pieces(2) || !reserve_place()) return nullptr;
   Piece* piece = find(request, shelf);
   if (piece == nullptr) return nullptr;
   const uint64_t bytes = needed(request);
@@ -185,19 +215,22 @@ void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker) noexce
   piece->requested_bytes = request.bytes;
   piece->alignment_log = static_cast<uint8_t>(std::countr_zero(request.alignment));
   piece->use = request.use;
-  live_.insert(piece->address, piece);
+  Piece** at = place_of(piece->address);
+  piece->next = std::exchange(*at, piece);
+  ++live_count_;
   return reinterpret_cast<void*>(piece->address);
 }
 
 Arena::Piece* Arena::end_block(const void* data, const Request& request, Return& answer) noexcept {
-  Piece** entry = live_.find(reinterpret_cast<uint64_t>(data));
+  Piece** at = find_live(data);
+  Piece* piece = at == nullptr ? nullptr : *at;
   answer = Return::unknown;
-  if (entry == nullptr || (*entry)->use != request.use) return nullptr;
+  if (piece == nullptr || piece->use != request.use) return nullptr;
   answer = Return::different;
-  if (!has_request(**entry, request)) return nullptr;
+  if (!has_request(*piece, request)) return nullptr;
   answer = Return::done;
-  Piece* piece = *entry;
-  live_.remove(entry);
+  *at = piece->next;
+  --live_count_;
   return piece;
 }
 
@@ -233,6 +266,10 @@ Return Arena::give(const void* data, const Request& request, const Stamp& stamp)
 
 Arena::Run Arena::find_run(const Request& request) const noexcept {
   const uint64_t bytes = needed(request);
+  const auto fits = [&](uint64_t from, uint64_t end) {
+    const uint64_t first = round_up(from, request.alignment);
+    return first <= end && bytes <= end - first;
+  };
   for (const Span* span = spans_; span != nullptr && bytes != 0; span = span->next) {
     Piece* first = nullptr;
     for (Piece* piece = span->first; piece != nullptr; piece = piece->higher) {
@@ -242,9 +279,9 @@ Arena::Run Arena::find_run(const Request& request) const noexcept {
       }
       if (first == nullptr) first = piece;
       const uint64_t end = piece->address + piece->bytes;
-      while (first != piece && round_up(first->address + first->bytes, request.alignment) + bytes <= end)
+      while (first != piece && fits(first->address + first->bytes, end))
         first = first->higher;  // no more of them than it takes
-      if (round_up(first->address, request.alignment) + bytes <= end) return {first, piece};
+      if (fits(first->address, end)) return {first, piece};
     }
   }
   return {};
@@ -298,7 +335,7 @@ void Arena::end(const Run& pieces) noexcept {
 }
 
 void Arena::link(Piece& piece) noexcept {
-  const Bin bin = bin_of(piece.bytes / granule_);
+  const Bin bin = bin_of(piece);
   Shelf& shelf = shelf_of(piece.shelf);
   Piece*& head = shelf.heads[bin.level][bin.index];
   piece.previous = nullptr;
@@ -312,7 +349,7 @@ void Arena::link(Piece& piece) noexcept {
 }
 
 void Arena::unlink(Piece& piece) noexcept {
-  const Bin bin = bin_of(piece.bytes / granule_);
+  const Bin bin = bin_of(piece);
   Shelf& shelf = shelf_of(piece.shelf);
   Piece*& head = shelf.heads[bin.level][bin.index];
   if (piece.next != nullptr) piece.next->previous = piece.previous;
@@ -370,6 +407,6 @@ void Arena::end_piece(Piece& piece) noexcept {
   ++unused_count_;
 }
 
-uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_.bytes() + table_bytes_; }
+uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_places_ * sizeof(Piece*) + table_bytes_; }
 
 }  // namespace kina

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,7 +11,6 @@
 #include "impl/core/order.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
-#include "impl/memory/address_table.h"
 
 namespace kina {
 
@@ -65,7 +65,7 @@ class Arena {
 
  public:
   // Every piece is a multiple of `granule` bytes, a power of two; spans are aligned to it.
-  explicit Arena(uint64_t granule) noexcept : granule_(granule) {}
+  explicit Arena(uint64_t granule) noexcept : granule_shift_(std::countr_zero(granule)) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
@@ -78,7 +78,7 @@ class Arena {
   // it.
   void* take(const Request& request, uint32_t shelf = Stamp::kNothing, uint32_t taker = Stamp::kNothing) noexcept;
   // The shelf of the taker of a live block; none where there is no such block.
-  uint32_t taker_of(const void* data) noexcept;
+  uint32_t taker_of(const void* data) const noexcept;
   // The stamp of the piece that `take` would cut, if there is one.
   std::optional<Stamp> find_stamp(const Request& request, uint32_t shelf) const noexcept;
   // Free neighbours of one shelf become one piece.
@@ -117,7 +117,7 @@ class Arena {
 
   // The bytes of a span that is sure to hold `request` when it is empty; 0 when 64 bits do not hold the number.
   uint64_t needed(const Request& request) const noexcept;
-  uint64_t granule() const noexcept { return granule_; }
+  uint64_t granule() const noexcept { return uint64_t{1} << granule_shift_; }
   uint64_t free_bytes() const noexcept { return free_bytes_; }
   uint32_t shelves() const noexcept { return shelf_count_; }
   // NULL for the shelves that are no stream's.
@@ -133,7 +133,7 @@ class Arena {
     Piece* lower = nullptr;  // neighbours inside the span
     Piece* higher = nullptr;
     Piece* previous = nullptr;  // in the list of its bin, while free
-    Piece* next = nullptr;
+    Piece* next = nullptr;      // there, or in the list of its place in `live_`
     union {
       uint64_t requested_bytes = 0;  // while live
       uint64_t position;             // while free: of the shelf's stream
@@ -167,10 +167,15 @@ class Arena {
   };
 
   static Bin bin_of(uint64_t granules) noexcept;
+  Bin bin_of(const Piece& piece) const noexcept { return bin_of(piece.bytes >> granule_shift_); }
   // The lowest bin at or above `from` that holds a piece; false when there is none.
   static bool next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept;
   Piece* find(const Request& request, uint32_t shelf) const noexcept;
   static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept;
+  // Where the live block that starts at `data` hangs, or where it would; NULL before the first one.
+  Piece** find_live(const void* data) const noexcept;
+  Piece** place_of(uint64_t address) const noexcept;
+  bool reserve_place() noexcept;
   Piece* end_block(const void* data, const Request& request, Return& answer) noexcept;
   static void clear_stamp(Piece& piece) noexcept;
   static void set_stamp(Piece& piece, const Stamp& stamp) noexcept;
@@ -193,13 +198,17 @@ class Arena {
   Piece& new_piece() noexcept;
   void end_piece(Piece& piece) noexcept;
 
-  const uint64_t granule_;
+  const int granule_shift_;
   uint64_t free_bytes_ = 0;
   Shelf unordered_;  // of Stamp::kNothing
   std::unique_ptr<std::unique_ptr<Shelf>[]> others_;
   uint32_t shelf_count_ = 1;
   uint32_t shelf_room_ = 1;
-  AddressTable<Piece*> live_;
+  // Live blocks by address: lists that are seldom longer than one.
+  std::unique_ptr<Piece*[]> live_;
+  uint64_t live_count_ = 0;
+  uint64_t live_places_ = 0;  // a power of two, or 0
+  int live_shift_ = 0;
   Span* spans_ = nullptr;
   Slab* slabs_ = nullptr;
   uint64_t table_bytes_ = 0;  // of spans and slabs

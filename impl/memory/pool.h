@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "impl/core/mutex.h"
+#include "impl/memory/address_table.h"
 #include "impl/memory/arena.h"
 #include "impl/memory/cache.h"
 #include "impl/memory/lane.h"

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "impl/memory/address_table.h"
+
 namespace kina {
 namespace {
 
@@ -69,6 +71,9 @@ TEST(Arena, RefusesSizesThatOverflow) {
   ASSERT_TRUE(arena.add({at(1 << 20), 1 << 16, kGranule}));
   EXPECT_EQ(arena.take({~uint64_t{0} - 255, kGranule, BlockUse::raw}), nullptr);
   EXPECT_EQ(arena.take({1, uint64_t{1} << 63, BlockUse::raw}), nullptr);
+  for (const uint64_t bytes : {~uint64_t{0} - 255, ~uint64_t{0} - (1 << 20) + 1, uint64_t{1} << 63})
+    EXPECT_FALSE(arena.find_run({bytes, kGranule, BlockUse::raw}));
+  EXPECT_FALSE(arena.find_run({uint64_t{1} << 63, uint64_t{1} << 63, BlockUse::raw}));
 }
 
 TEST(Arena, ServesAWholeSpanAgainOnceItsPiecesAreBack) {
