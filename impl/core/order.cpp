@@ -35,8 +35,7 @@ Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullp
     Backend& backend = stream.device().backend();
     Knowledge known;
     known.join(line.known);
-    line.newest = make_counted<Event>(backend, backend.record(stream.native()), learned(line.position, Site::here()),
-                                      std::move(known));
+    line.newest = make_counted<Event>(backend, stream.native(), learned(line.position, Site::here()), std::move(known));
     ++line.event_records;
     if (calls != nullptr) ++calls->event_records;
   }

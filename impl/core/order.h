@@ -38,8 +38,9 @@ class Knowledge {
 // A recorded event and what it stands for.
 class Event final : public Counted {
  public:
-  Event(Backend& backend, NativeEvent native, uint64_t position, Knowledge known)
-      : backend_(backend), native_(native), position_(position), known_(std::move(known)) {}
+  // Records it now, at `position` of the stream. Throws what the driver refuses with.
+  Event(Backend& backend, NativeStream stream, uint64_t position, Knowledge known)
+      : backend_(backend), position_(position), known_(std::move(known)), native_(backend.record(stream)) {}
 
   NativeEvent native() const noexcept { return native_; }
   uint64_t position() const noexcept { return position_; }
@@ -48,9 +49,9 @@ class Event final : public Counted {
  private:
   ~Event() override { backend_.release(native_); }
   Backend& backend_;
-  NativeEvent native_;
   uint64_t position_;
   Knowledge known_;
+  NativeEvent native_;  // the last: whatever else may fail comes before it
 };
 
 // The order of one stream: how far it is, its newest event, and what it runs after.

@@ -9,6 +9,16 @@ namespace kina::tests {
 
 thread_local int64_t heap_left = -1;
 thread_local uint64_t heap_asked = 0;
+thread_local int64_t heap_live = 0;
+
+namespace {
+
+void give(void* data) noexcept {
+  if (data != nullptr) --heap_live;
+  std::free(data);
+}
+
+}  // namespace
 
 }  // namespace kina::tests
 
@@ -18,8 +28,10 @@ void* operator new(size_t bytes) {
   ++heap_asked;
   if (heap_left == 0) throw std::bad_alloc();
   if (heap_left > 0) --heap_left;
-  if (void* data = std::malloc(bytes == 0 ? 1 : bytes)) return data;
-  throw std::bad_alloc();
+  void* data = std::malloc(bytes == 0 ? 1 : bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  ++heap_live;
+  return data;
 }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data) noexcept { give(data); }
+void operator delete(void* data, size_t) noexcept { give(data); }
