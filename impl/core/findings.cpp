@@ -3,15 +3,20 @@
 
 #include <map>
 
+#include "impl/core/device.h"
 #include "impl/core/lasting.h"
-#include "impl/core/stream.h"
 
 namespace kina {
 namespace {
 
 constexpr size_t kSlab = 64;
 
-// False also where it cannot be learned: of a device that is lost, of a stream that captures.
+bool is_lost(const Point& point) noexcept {
+  const Device& device = point.stream->device();
+  return device.backend().is_lost(device.id());
+}
+
+// False also where it cannot be learned, as of a stream that captures.
 bool is_over(const Point& point) noexcept {
   try {
     return has_run(point);
@@ -70,6 +75,7 @@ void Findings::reap() {
       oldest = retired_.front();
       retired_.erase(retired_.begin());
     }
+    if (is_lost(oldest.point)) continue;  // its work may still write: nobody can be told when it is over
     if (!is_over(oldest.point)) return retire(oldest.finding, oldest.point);
     put_back(oldest.finding);
   }
