@@ -13,9 +13,8 @@ namespace {
 constexpr uint8_t kDemand = 8;
 
 // Adds a moment to what the next user of the slab runs after; false where that cannot be had.
-bool add_point(Slab& slab, const Point& point) noexcept {
+bool add_point(Slab& slab, const Point& point, OrderCalls& calls) noexcept {
   Stamp& stamp = slab.stamp;
-  OrderCalls calls;
   if (!slab.points) {
     slab.points = Ref<Points>::adopt(new (std::nothrow) Points);
     if (!slab.points) return false;
@@ -25,11 +24,11 @@ bool add_point(Slab& slab, const Point& point) noexcept {
   return slab.points->add(point, calls);
 }
 
-bool add_lane(Slab& slab, const Lane& lane, uint64_t position) noexcept {
+bool add_lane(Slab& slab, const Lane& lane, uint64_t position, OrderCalls& calls) noexcept {
   Stamp& stamp = slab.stamp;
   if (lane.stream() == nullptr) return true;
   if (slab.points || (stamp.stream != nullptr && stamp.stream != lane.stream()))
-    return add_point(slab, {Ref<Stream>::share(lane.stream()), position});
+    return add_point(slab, {Ref<Stream>::share(lane.stream()), position}, calls);
   stamp = {lane.shelf(), std::max(stamp.position, position), lane.stream(), nullptr};
   return true;
 }
@@ -177,17 +176,19 @@ void PoolResource::count_free_blocks() noexcept {
 }
 
 void PoolResource::note_stamps() noexcept {
+  OrderCalls calls;
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
     for_each_block(*lane, [&](const Block& block, uint64_t position) {
       Slab& slab = *Slab::find(block.data);
-      if (is_free(slab) && !add_lane(slab, *lane, position)) slab.is_stuck = true;
+      if (is_free(slab) && !add_lane(slab, *lane, position, calls)) slab.is_stuck = true;
     });
     for (const UsedBlock* used = lane->used; used != nullptr; used = used->next) {
       Slab& slab = *Slab::find(used->block->data);
       for (const Point& point : used->points->list())
-        if (is_free(slab) && !add_point(slab, point)) slab.is_stuck = true;
+        if (is_free(slab) && !add_point(slab, point, calls)) slab.is_stuck = true;
     }
   }
+  count(calls);
 }
 
 void PoolResource::drop_blocks_of_free_slabs() noexcept {
