@@ -10,12 +10,16 @@ from pathlib import Path
 
 from .executor import Executor, Violation
 
-_PRELUDE = """
+# Seconds without an answer after which a child of fork counts as hanging, on however loaded a machine.
+PATIENCE = 60
+
+_PRELUDE = f"""
+PATIENCE = {PATIENCE}
 import ctypes, os, signal, sys, threading
 from kina.runtime import Runtime, interface
 ffi = interface()
 # Types made once: cffi looks their names up under a lock of its own, which a child of fork can find taken for good.
-TENSOR, SCOPE, STREAM = (ffi.typeof(f"Kina{kind} *") for kind in ("Tensor", "Scope", "Stream"))
+TENSOR, SCOPE, STREAM = (ffi.typeof(f"Kina{{kind}} *") for kind in ("Tensor", "Scope", "Stream"))
 
 def opened(path=sys.argv[1]):
     return Runtime(path)
@@ -31,7 +35,7 @@ def word(rt, status):
 """
 
 
-def alone(rt: Executor, body: str, *arguments: str, seconds: float = 60, **variables: str) -> str:
+def alone(rt: Executor, body: str, *arguments: str, seconds: float = 3 * PATIENCE, **variables: str) -> str:
     """Standard output of `body`, run with the path of the library (and `arguments`) in `sys.argv`; it must end well.
 
     `variables` join its environment.

@@ -284,7 +284,7 @@ def in_child():
 
 child = os.fork()
 if child == 0:
-    signal.alarm(20)
+    signal.alarm(PATIENCE)
     try:
         in_child()
         os._exit(0)
@@ -364,7 +364,7 @@ for _ in range(2):
     for device in devices: work(device)
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(PATIENCE)
         sys.exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """,
@@ -402,7 +402,7 @@ for i in range(12):
     called.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(10)
+        signal.alarm(PATIENCE)
         first()
         os._exit(0)
     bad += os.waitpid(child, 0)[1] != 0

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.alone import PATIENCE
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import HOST, Custom, Info, address, allocate, deallocate, host, limit, pool, release
 
@@ -428,17 +429,17 @@ def test_a_child_forked_while_a_thread_is_upstream_does_not_wait_for_it(rt: Exec
 
     def linger() -> None:
         is_upstream.set()
-        may_return.wait(30)
+        may_return.wait(2 * PATIENCE)
 
     custom.during_allocate = linger
     thread = threading.Thread(target=library.runtime_memory_allocate, args=(slots[0], resource.cdata, 64, 0, null))
     thread.start()
-    assert is_upstream.wait(20)
+    assert is_upstream.wait(PATIENCE)
 
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)
+        signal.alarm(PATIENCE)
         custom.during_allocate = lambda: None
         answer = library.runtime_memory_allocate(slots[1], resource.cdata, 64, 0, null)
         answer |= library.runtime_memory_deallocate(resource.cdata, slots[1][0], 64, 0, null)

@@ -722,7 +722,7 @@ def test_a_fork_in_the_midst_of_other_threads_calls_leaves_a_working_child(rt: E
         for _ in range(15):
             child = os.fork()
             if child == 0:
-                signal.alarm(20)
+                signal.alarm(PATIENCE)
                 for _ in range(3): cycle()
                 os._exit(0)
             bad += os.waitpid(child, 0)[1] != 0
@@ -764,7 +764,7 @@ def test_a_child_forked_amid_work_of_a_device_releases_what_that_work_uses(rt: E
         for _ in range(25):
             child = os.fork()
             if child == 0:
-                signal.alarm(20)
+                signal.alarm(PATIENCE)
                 y = ffi.new(TENSOR)
                 codes = [rt.runtime_free(x) for x in xs] + [rt.runtime_gpu_unary(y, host, neg), rt.runtime_free(host)]
                 os._exit(any(codes))
