@@ -1,9 +1,9 @@
 // Entry points of the device chapter.
 #include "impl/core/device.h"
-#include "impl/core/capture.h"
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/core/capture.h"
 #include "impl/core/check.h"
 #include "impl/core/thread.h"
 #include "impl/memory/pool.h"
