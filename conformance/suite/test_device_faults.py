@@ -30,6 +30,8 @@ def counts():
     return info
 host = tensor(rt)
 x, y, far = tensor(rt, (4,), (12, 0)), tensor(rt, (4,), (12, 0)), tensor(rt, (4,), (12, 1))
+half = new()
+assert rt.runtime_view(half, x, [2], ffi.NULL, 1, 0, 0) == 0
 first, second = stream(), stream()
 float_one = ffi.new("float *", 1)
 """
@@ -39,6 +41,7 @@ FAULTS = {
     "allocate:4": ("rt.runtime_alloc(new(), [4], 1, constant('KINA_DTYPE_F32'), 12, 0, ffi.NULL)", "OUT_OF_MEMORY", 0),
     "allocate:4,seldom:": ("negated(x)", "OUT_OF_MEMORY", 0),
     "launch:1": ("negated(x, y)", "KERNEL_LAUNCH", 1),
+    "launch:2,pieces:": ("rt.runtime_gpu_concat(y, half, half, 0)", "KERNEL_LAUNCH", 1),
     "launch:1,fill:": ("rt.runtime_fill(y, float_one, 4)", "KERNEL_LAUNCH", 1),
     "copy:1": ("rt.runtime_copy_to_device(y, host, 0)", "DEVICE", 1),
     "copy:1,fresh:": ("rt.runtime_copy_to_host(new(), x)", "DEVICE", 0),
@@ -78,7 +81,7 @@ assert word(rt, again) == ("DEVICE_LOST" if lost else "SUCCESS"), word(rt, again
 assert rt.runtime_failure_get(failure, y) == 0 and (failure.status != 0) == (lost and {marks})
 assert negated(far) == rt.runtime_device_synchronize(12, 1) == negated(host) == 0
 assert word(rt, rt.runtime_device_synchronize(12, 0)) == ("DEVICE_LOST" if lost else "SUCCESS")
-assert [rt.runtime_free(t) for t in (x, y, far, host)] == [0] * 4
+assert [rt.runtime_free(t) for t in (x, y, half, far, host)] == [0] * 5
 assert [rt.runtime_stream_checkin(s) for s in (first, second)] == [0, 0]
 """,
         KINA_SIM_DEVICES="2",

@@ -13,10 +13,6 @@ namespace {
 
 constexpr Argument kOut{1, "out"}, kIn{2, "in"};
 
-void copy(Operation& operation, const Device& device, const View& out, const View& in) {
-  if (!out.geometry.is_empty()) operation.run(device.backend().copy(in.dtype), CopyArgs{out, in});
-}
-
 // An empty `out` becomes `view` of `in`; another one receives its elements.
 void show_or_copy(const char* function, Output& out, Input& in, const View& view) {
   out.demand(view.geometry, view.dtype, in.device());
@@ -24,32 +20,34 @@ void show_or_copy(const char* function, Output& out, Input& in, const View& view
   if (out.is_empty()) return tensor_on(in, view, view_flags(in.flags())).publish(out.struct_());
   in.narrow(view);
   Operation operation(function, out, {&in}, view.geometry, view.dtype, in.device());
-  copy(operation, in.device(), operation.out(), view);
+  operation.run(in.device().backend().copy(view.dtype), CopyArgs{operation.out(), view});
   operation.commit();
 }
 
 // Copies elements in row-major order between shapes that no strides reconcile: through compact bytes.
-void copy_through_workspace(Operation& operation, Device& device, const View& in) {
-  View compact = in;
-  make_compact(compact.geometry);
-  const uint64_t bytes = static_cast<uint64_t>(compact.geometry.count()) * bytes_of(in.dtype);
-  const Workspace workspace(operation, bytes);
-  compact.data = workspace.view().data;
-  copy(operation, device, compact, in);
-  compact.geometry = operation.out().geometry;
-  make_compact(compact.geometry);
-  copy(operation, device, operation.out(), compact);
+void copy_through_workspace(Operation& operation, Row<CopyArgs> row, const View& in) {
+  View before = in;
+  make_compact(before.geometry);
+  const Workspace workspace(operation, static_cast<uint64_t>(before.geometry.count()) * bytes_of(in.dtype));
+  before.data = workspace.view().data;
+  View behind = operation.out();
+  make_compact(behind.geometry);
+  behind.data = before.data;
+  const CopyArgs pieces[2] = {{before, in}, {operation.out(), behind}};
+  operation.run(row, std::span<const CopyArgs>(pieces));
+  operation.commit();
 }
 
 void copy_reshaped(const char* function, Output& out, Input& in, const Geometry& shape) {
   Operation operation(function, out, {&in}, shape, in.dtype(), in.device());
+  const Row<CopyArgs> row = in.device().backend().copy(in.dtype());
   View source = in.view(), target = operation.out();
   if (restride(in.geometry(), source.geometry = target.geometry)) {
-    copy(operation, in.device(), target, source);
+    operation.run(row, CopyArgs{target, source});
   } else if (restride(operation.out().geometry, target.geometry = in.geometry())) {
-    copy(operation, in.device(), target, in.view());
+    operation.run(row, CopyArgs{target, in.view()});
   } else {
-    copy_through_workspace(operation, in.device(), in.view());
+    return copy_through_workspace(operation, row, in.view());
   }
   operation.commit();
 }
@@ -150,12 +148,15 @@ void join(const char* function, Output& out, const std::vector<Input>& inputs, i
     operands.push_back(&input);
   }
   Operation operation(function, out, {operands.data(), operands.size()}, shape, first.dtype(), first.device());
+  std::vector<CopyArgs> pieces;
+  pieces.reserve(inputs.size());
   int64_t start = 0;
   for (const Input& input : inputs) {
     const int64_t extent = input.geometry().extents[axis];
-    copy(operation, first.device(), part_of(operation.out(), axis, start, extent), input.view());
+    pieces.push_back({part_of(operation.out(), axis, start, extent), input.view()});
     start += extent;
   }
+  operation.run(first.device().backend().copy(first.dtype()), std::span<const CopyArgs>(pieces));
   operation.commit();
 }
 

@@ -138,18 +138,21 @@ struct RepeatArgs {
   }
 };
 
-// One piece of work: a row and its arguments, to be run once, in stream order.
+// Pieces of work that belong together: one row and the arguments of each piece, to be run once, in stream order.
 struct Work {
   const char* name;  // of the call that makes it
   void (*run)(const void* row, const void* args, NativeStream stream);
-  const void* row;  // a Row<Args>, copied as a pointer-sized value
-  const void* args;
+  const void* row;   // a Row<Args>, copied as a pointer-sized value
+  const void* args;  // of the first piece; those of the others lie behind
   size_t args_bytes;
+  size_t pieces;
   void (*copy)(void* to, const void* args) noexcept;  // the copy need not be destroyed
   // Calls `visit` for each view inside a copy of the arguments.
   void (*each_view)(void* args, void (*visit)(void* context, View& view, Access access), void* context);
   // Bytes that the caller orders by itself: those of PEER tensors and of foreign memory [KINA-STREAM-38].
   std::span<const Hull> by_caller;
+
+  const void* args_of(size_t piece) const noexcept { return static_cast<const std::byte*>(args) + piece * args_bytes; }
 };
 
 class Backend {
@@ -194,7 +197,8 @@ class Backend {
   virtual void release(NativeEvent event) noexcept;
   virtual bool is_capturing(NativeStream stream);
 
-  // Runs or enqueues `work` on `stream`. The host runs it before it returns.
+  // Runs or enqueues `work` on `stream`. The host runs it before it returns. Memory that is out is found before the
+  // first piece is on its way.
   virtual void launch(NativeStream stream, const Work& work) = 0;
 
   virtual Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept = 0;

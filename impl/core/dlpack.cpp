@@ -110,7 +110,8 @@ Hold copied(const Operand& tensor, View& view, const ExportTerms& terms) {
     }
     turn.begin(stream);
     const Hull by_caller[] = {tensor.is_ordered_by_caller() ? hull_of(from) : Hull()};
-    launch(terms.function, stream, device.backend().copy(view.dtype), CopyArgs{view, from}, by_caller);
+    const CopyArgs args{view, from};
+    launch(terms.function, stream, device.backend().copy(view.dtype), std::span(&args, 1), by_caller);
     turn.end(now(stream));
   }
   return storage;

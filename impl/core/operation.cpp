@@ -29,8 +29,8 @@ void launch(Stream& stream, const Work& work) {
   Backend& backend = stream.device().backend();
   if (!backend.is_asynchronous()) return backend.launch(stream.native(), work);
   const std::lock_guard lock(stream.timeline.mutex);
+  stream.timeline.advance();  // first: of a launch that fails some pieces may be under way
   backend.launch(stream.native(), work);
-  stream.timeline.advance();
 }
 
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
@@ -169,13 +169,6 @@ void Operation::answer_now() {
     if (&check == check_.get()) throw check.error();
     throw failed_input({}, *check.failure(), "KINA-TENSOR-32");
   }
-}
-
-bool Operation::is_in_out(const View& part) const noexcept {
-  if (part.data == out_view_.data) return true;
-  const Hull hull = hull_of(out_view_);
-  const auto address = reinterpret_cast<uint64_t>(part.data);
-  return hull.first <= address && address < hull.last;
 }
 
 Operation::~Operation() {

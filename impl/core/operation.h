@@ -30,12 +30,14 @@ class Inputs {
   size_t count_;
 };
 
-// Runs or enqueues `work` on `stream`, where it takes the next position.
+// Runs or enqueues `work` on `stream`, where it takes the next position. Throws OUT_OF_MEMORY, or bad_alloc, with no
+// piece of it run.
 void launch(Stream& stream, const Work& work);
 
-// Runs `row` on `stream`, on behalf of the call `name`; `by_caller` as in Work.
+// Runs `row` on `stream` with each of `pieces`, on behalf of the call `name`; `by_caller` as in Work.
 template <class Args>
-void launch(const char* name, Stream& stream, Row<Args> row, const Args& args, std::span<const Hull> by_caller) {
+void launch(const char* name, Stream& stream, Row<Args> row, std::span<const Args> pieces,
+            std::span<const Hull> by_caller) {
   static_assert(std::is_trivially_destructible_v<Args>);
   const auto run = [](const void* erased_row, const void* erased_args, NativeStream native) {
     (*static_cast<const Row<Args>*>(erased_row))(*static_cast<const Args*>(erased_args), native);
@@ -44,7 +46,7 @@ void launch(const char* name, Stream& stream, Row<Args> row, const Args& args, s
     static_cast<Args*>(erased_args)->each_view([&](View& view, Access access) { visit(context, view, access); });
   };
   const auto copy = [](void* to, const void* from) noexcept { new (to) Args(*static_cast<const Args*>(from)); };
-  launch(stream, {name, run, &row, &args, sizeof(Args), copy, each_view, by_caller});
+  launch(stream, {name, run, &row, pieces.data(), sizeof(Args), pieces.size(), copy, each_view, by_caller});
 }
 
 // Made when every clause has been checked. Construction answers FAILED_INPUT, chooses the stream, allocates an empty
@@ -72,13 +74,20 @@ class Operation {
   // Where the work that runs next, on an asynchronous device, says that an index lies outside `extent`.
   Finding* expect_finding(int64_t extent);
 
-  // Runs the row and remembers whether bytes of `out` may have changed.
+  // Runs the row. Called once: memory that is out after some work is under way would be found too late
+  // [KINA-STATUS-20].
   template <class Args>
   void run(Row<Args> row, const Args& args) {
+    run(row, std::span(&args, 1));
+  }
+  // The same for work that takes several pieces, one after the other.
+  template <class Args>
+  void run(Row<Args> row, std::span<const Args> pieces) {
+    if (pieces.empty()) return;
     guarded([&] {
-      if (!has_started_) begin();
-      launch(function_, *stream_, row, args, by_caller_);
-      has_written_ = has_written_ || is_in_out(args.out);
+      begin();
+      launch(function_, *stream_, row, pieces, by_caller_);
+      has_written_ = true;
     });
   }
 
@@ -116,7 +125,6 @@ class Operation {
   void answer_now();
   // The storage that is written; NULL where nothing keeps a record of it.
   Storage* written() const noexcept { return made_ ? made_->record().storage.get() : out_.storage(); }
-  bool is_in_out(const View& written) const noexcept;
   void note_callers_order(const Operand& operand, const View& view);
   void note_failure(const Error& error) noexcept;
   void mark_out(KinaStatus status, const char* text) noexcept;

@@ -33,7 +33,9 @@ class HostBackend final : public Backend {
   }
   void deallocate(int32_t, void* data, uint64_t, uint64_t) noexcept override { std::free(data); }
 
-  void launch(NativeStream stream, const Work& work) override { work.run(work.row, work.args, stream); }
+  void launch(NativeStream stream, const Work& work) override {
+    for (size_t piece = 0; piece < work.pieces; ++piece) work.run(work.row, work.args_of(piece), stream);
+  }
 
   Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }
   Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) const noexcept override { return cpu::binary(op, dtype); }

@@ -26,10 +26,10 @@ struct NativeEventBox {
 // A row with a copy of its arguments; views are moved to where device code reaches them when it runs.
 class Task {
  public:
-  explicit Task(const Work& work) : run_(work.run), each_view_(work.each_view), args_(new std::byte[work.args_bytes]) {
+  Task(const Work& work, size_t piece) : run_(work.run), args_(new std::byte[work.args_bytes]) {
     std::memcpy(&row_, work.row, sizeof(row_));
-    work.copy(args_.get(), work.args);
-    each_view_(
+    work.copy(args_.get(), work.args_of(piece));
+    work.each_view(
         args_.get(),
         [](void*, View& view, Access) {
           if (view.data != nullptr) view.data = Scheduler::instance().inside(view.data);
@@ -40,18 +40,17 @@ class Task {
 
  private:
   void (*run_)(const void*, const void*, NativeStream);
-  void (*each_view_)(void*, void (*)(void*, View&, Access), void*);
   void (*row_)();
   std::shared_ptr<std::byte[]> args_;
 };
 
-Scheduler::Touched touched_by(const Work& work) {
+Scheduler::Touched touched_by(const Work& work, size_t piece) {
   struct Collector {
     std::span<const Hull> by_caller;
     Scheduler::Touched touched;
   } collector{work.by_caller, {}};
   const std::unique_ptr<std::byte[]> args(new std::byte[work.args_bytes]);
-  work.copy(args.get(), work.args);
+  work.copy(args.get(), work.args_of(piece));
   work.each_view(
       args.get(),
       [](void* context, View& view, Access access) {
@@ -187,8 +186,10 @@ class SimulatedBackend final : public Backend {
 
   void launch(NativeStream stream, const Work& work) override {
     const bool is_copy = std::string_view(work.name).starts_with("runtime_copy");
-    Scheduler::instance().enqueue(queue_of(stream), work.name, Task(work), touched_by(work),
-                                  is_copy ? Fault::copy : Fault::launch);
+    std::vector<Piece> pieces;
+    for (size_t piece = 0; piece < work.pieces; ++piece)
+      pieces.push_back({work.name, Task(work, piece), touched_by(work, piece)});
+    Scheduler::instance().enqueue(queue_of(stream), std::move(pieces), is_copy ? Fault::copy : Fault::launch);
   }
 
   Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }

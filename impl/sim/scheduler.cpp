@@ -163,18 +163,24 @@ void Scheduler::submit(Queue& queue, Item item) {
 }
 
 // Throws with nothing changed where an edge is missing or memory is out; after it `note` takes no memory.
-void Scheduler::check(const Touched& touched, const Deed& deed, const Clock& clock) {
+void Scheduler::check(const std::vector<Piece>& pieces, const Queue& queue, Clock clock) {
   require<Message::missing_edge>(violation_.empty(), "KINA-STREAM-35", {}, violation_.c_str());
-  for (const auto& [hull, access, is_by_caller] : touched) {
-    History* history = history_of(hull);
-    if (history == nullptr) continue;
-    history->prepare(hull.first, hull.last);
-    const auto missing = history->missing(hull.first, hull.last, access, part_of(deed, is_by_caller), clock);
-    if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
+  Deed deed{queue.index, queue.enqueued, nullptr};
+  for (const Piece& piece : pieces) {
+    deed.name = piece.name;
+    clock.set(deed.stream, ++deed.count);
+    for (const auto& [hull, access, is_by_caller] : piece.touched) {
+      History* history = history_of(hull);
+      if (history == nullptr) continue;
+      history->prepare(hull.first, hull.last);
+      const auto missing = history->missing(hull.first, hull.last, access, part_of(deed, is_by_caller), clock);
+      if (missing) refuse<Message::missing_edge>("KINA-STREAM-34", {}, describe(*missing).c_str());
+    }
   }
   // An access may have cut what an earlier one had prepared.
-  for (const auto& [hull, access, is_by_caller] : touched)
-    if (History* history = history_of(hull)) history->prepare(hull.first, hull.last);
+  for (const Piece& piece : pieces)
+    for (const Touch& touch : piece.touched)
+      if (History* history = history_of(touch.hull)) history->prepare(touch.hull.first, touch.hull.last);
 }
 
 void Scheduler::note(const Touched& touched, const Deed& deed) noexcept {
@@ -182,31 +188,38 @@ void Scheduler::note(const Touched& touched, const Deed& deed) noexcept {
     if (History* history = history_of(hull)) history->note(hull.first, hull.last, access, part_of(deed, is_by_caller));
 }
 
-void Scheduler::enqueue(Queue& queue, const char* name, std::function<void()> work, const Touched& touched,
-                        Fault fault) {
-  require_alive(queue.device);
-  const std::lock_guard lock(mutex_);
-  if (queue.is_capturing) {
-    queue.capture.nodes.push_back({std::move(work), touched, name});
-    return;
-  }
+void Scheduler::meet_faults(const Queue& queue, const char* name, Fault fault) {
   if (strike(Fault::lost)) {
     lose(queue.device);
     refuse_lost(queue.device);
   }
-  if (strike(fault)) {
-    require<Message::driver_failed>(fault != Fault::copy, "KINA-DEVICE-23", {}, "copying");
-    refuse<Message::launch_failed>("KINA-DEVICE-23", {}, name);
+  if (!strike(fault)) return;
+  require<Message::driver_failed>(fault != Fault::copy, "KINA-DEVICE-23", {}, "copying");
+  refuse<Message::launch_failed>("KINA-DEVICE-23", {}, name);
+}
+
+void Scheduler::enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault) {
+  require_alive(queue.device);
+  const std::lock_guard lock(mutex_);
+  if (queue.is_capturing) {
+    std::vector<Piece>& nodes = queue.capture.nodes;
+    nodes.insert(nodes.end(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
+    return;
   }
-  const Deed deed{queue.index, queue.enqueued + 1, name};
   Clock clock = queue.clock;
   clock.join(host_);
-  clock.set(deed.stream, deed.count);
-  check(touched, deed, clock);
-  submit(queue, {std::move(work), nullptr, nullptr});
-  note(touched, deed);  // queued: nothing fails from here on
+  clock.set(queue.index, queue.enqueued);
+  std::list<Item> items;
+  for (Piece& piece : pieces) items.push_back({std::move(piece.work), nullptr, nullptr});
+  check(pieces, queue, clock);
   queue.clock = std::move(clock);
-  queue.enqueued = deed.count;
+  for (const Piece& piece : pieces) {
+    meet_faults(queue, piece.name, fault);
+    queue.items.splice(queue.items.end(), items, items.begin());  // under way: it takes no memory from here on
+    changed_.notify_all();
+    note(piece.touched, {queue.index, ++queue.enqueued, piece.name});
+    queue.clock.set(queue.index, queue.enqueued);
+  }
 }
 
 std::shared_ptr<Event> Scheduler::record(Queue& queue) {
@@ -307,7 +320,7 @@ Graph Scheduler::end_capture(Queue& queue) {
 
 void Scheduler::replay(Queue& queue, const Graph& graph) {
   require<Message::stream_captures>(!is_capturing(queue), "KINA-STREAM-22", {});
-  for (const Captured& node : graph.nodes) enqueue(queue, node.name, node.work, node.touched, Fault::launch);
+  enqueue(queue, graph.nodes, Fault::launch);
 }
 
 void* Scheduler::allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept {

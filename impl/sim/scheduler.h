@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -39,22 +39,22 @@ struct Touch {
   bool is_by_caller = false;  // see Work
 };
 
-// Recorded work with what is needed to check it again at every replay.
-struct Captured {
+// Work with what is needed to check it, at every replay anew where it is recorded.
+struct Piece {
+  const char* name;
   std::function<void()> work;
   std::vector<Touch> touched;
-  const char* name;
 };
 
 struct Graph {
-  std::vector<Captured> nodes;
+  std::vector<Piece> nodes;
 };
 
 struct Queue {
   KinaSimStream native;  // the first member: its address is the stream's native handle
   uint32_t index = 0;
   int32_t device = 0;
-  std::deque<Item> items;
+  std::list<Item> items;
   uint64_t enqueued = 0;  // pieces of work so far
   Clock clock;            // what the next piece of work is ordered after
   bool is_running = false;
@@ -77,8 +77,12 @@ class Scheduler {
   // Nobody enqueues on it any more: it is the next one that `make_queue` gives out.
   void end_queue(Queue& queue) noexcept;
 
-  // Enqueues `work`, which touches `touched`. Throws what a fault asks for, and INTERNAL where an edge is missing.
-  void enqueue(Queue& queue, const char* name, std::function<void()> work, const Touched& touched, Fault fault);
+  // Enqueues `pieces`, one after the other. Throws bad_alloc, and INTERNAL where an edge is missing, with nothing
+  // enqueued, and what a fault asks for, with all before the piece that it strikes under way.
+  void enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault);
+  void enqueue(Queue& queue, const char* name, std::function<void()> work, Touched touched, Fault fault) {
+    enqueue(queue, {{name, std::move(work), std::move(touched)}}, fault);
+  }
   std::shared_ptr<Event> record(Queue& queue);
   void wait(Queue& queue, const std::shared_ptr<Event>& event);
   // Blocks the calling thread until the event is done, and orders all later work after it.
@@ -120,12 +124,13 @@ class Scheduler {
   };
 
   bool strike(Fault fault);
+  void meet_faults(const Queue& queue, const char* name, Fault fault);
   void lose(int32_t device);
   void start_worker(int32_t device);
   void serve(int32_t device);
   Queue* choose(DeviceState& state);
   History* history_of(const Hull& hull) noexcept;
-  void check(const Touched& touched, const Deed& deed, const Clock& clock);
+  void check(const std::vector<Piece>& pieces, const Queue& queue, Clock clock);
   void note(const Touched& touched, const Deed& deed) noexcept;
   void submit(Queue& queue, Item item);
 

@@ -1,6 +1,9 @@
 // What a call pays for the case that it fails: nothing from the heap, and room for the mark when there is no memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "impl/core/device.h"
 #include "impl/core/tensor.h"
 #include "impl/tests/heap.h"
@@ -103,34 +106,66 @@ KinaStatus mark_on(const KinaTensor& tensor) {
   return info.status;
 }
 
-// Again and again with room for one more allocation, until it is enough.
+constexpr float kUntouched = -7;
+
+bool is_untouched(const KinaTensor& whole) {
+  KinaTensor seen = KINA_TENSOR_INIT;
+  if (runtime_copy_to_host(&seen, &whole) != KINA_SUCCESS) return false;
+  const auto* first = static_cast<const float*>(seen.dl.data);
+  const bool result =
+      std::all_of(first, first + seen.size_bytes / sizeof(float), [](float x) { return x == kUntouched; });
+  EXPECT_EQ(runtime_free(&seen), KINA_SUCCESS);
+  return result;
+}
+
+// Again and again with room for one more allocation, until it is enough: before that nothing is written or marked.
 template <class Call>
-void walk_out_of_memory(const KinaTensor& out, Call&& call) {
-  for (int64_t left = 0; left < 100; ++left) {
+void walk_out_of_memory(const KinaTensor& whole, Call&& call) {
+  KinaTensor bytes = whole;
+  ASSERT_EQ(runtime_fill(&bytes, &kUntouched, sizeof kUntouched), KINA_SUCCESS);
+  for (int64_t left = 0; left < 1000; ++left) {
     tests::heap_left = left;
     const KinaStatus status = call();
     tests::heap_left = -1;
     if (status == KINA_SUCCESS) return;
     EXPECT_EQ(status, KINA_ERROR_OUT_OF_MEMORY) << left;
-    EXPECT_EQ(mark_on(out), KINA_SUCCESS) << "after " << left << " allocations";
+    EXPECT_EQ(mark_on(whole), KINA_SUCCESS) << "after " << left << " allocations";
+    EXPECT_TRUE(is_untouched(whole)) << "after " << left << " allocations";
   }
   ADD_FAILURE() << "it never had enough";
 }
 
+int32_t device_under_test() {
+  int32_t simulated = 0;
+  EXPECT_EQ(runtime_device_count(&simulated, kDLExtDev), KINA_SUCCESS);
+  return simulated == 0 ? int32_t{kDLCPU} : int32_t{kDLExtDev};
+}
+
 // Once more on a simulated device, see CMakeLists.txt.
 TEST(ClaimsOutOfMemory, MarkNothingWhereNothingWasWritten) {
-  int32_t simulated = 0;
-  ASSERT_EQ(runtime_device_count(&simulated, kDLExtDev), KINA_SUCCESS);
-  const int32_t device_type = simulated == 0 ? int32_t{kDLCPU} : int32_t{kDLExtDev};
-  Strided from(device_type), to(device_type);
-  const int64_t turned[2] = {6, 4}, strides[2] = {8, 2};
-  KinaTensor out = KINA_TENSOR_INIT;
+  Strided from(device_under_test()), to(device_under_test());
+
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_unary(&to.part, &from.part, KINA_UNARY_NEG); });
+}
+
+// The output is written in several pieces of work, or the first one writes other memory.
+TEST(ClaimsOutOfMemory, MarkNothingOfAnOperationOfManyPieces) {
+  Strided from(device_under_test()), to(device_under_test());
+  const int64_t turned[2] = {6, 4}, strides[2] = {8, 2}, half[2] = {2, 6}, step[2] = {12, 2}, third[2] = {4, 2};
+  KinaTensor out = KINA_TENSOR_INIT, rows = KINA_TENSOR_INIT, columns = KINA_TENSOR_INIT, square = KINA_TENSOR_INIT;
   ASSERT_EQ(runtime_view(&out, &to.whole, turned, strides, 2, 0, 0), KINA_SUCCESS);
+  ASSERT_EQ(runtime_view(&rows, &from.whole, half, step, 2, 0, 0), KINA_SUCCESS);
+  ASSERT_EQ(runtime_view(&columns, &from.whole, third, step, 2, 0, 0), KINA_SUCCESS);
+  ASSERT_EQ(runtime_view(&square, &from.whole, std::array<int64_t, 2>{6, 6}.data(), nullptr, 2, 0, 0), KINA_SUCCESS);
+  const KinaTensor* const many[3] = {&columns, &columns, &columns};
 
-  walk_out_of_memory(to.part, [&] { return runtime_gpu_unary(&to.part, &from.part, KINA_UNARY_NEG); });
-  walk_out_of_memory(out, [&] { return runtime_gpu_reshape(&out, &from.part, turned, 2); });
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_reshape(&out, &from.part, turned, 2); });
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_concat(&to.part, &rows, &rows, 0); });
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_concat_n(&to.part, many, 3, 1); });
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_matmul(&to.part, &from.part, &square, nullptr); });
+  walk_out_of_memory(to.whole, [&] { return runtime_gpu_repeat_interleave(&to.part, &columns, 1, 3); });
 
-  EXPECT_EQ(runtime_free(&out), KINA_SUCCESS);
+  for (KinaTensor* tensor : {&out, &rows, &columns, &square}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
 }
 
 TEST(ClaimsOutOfMemory, LoseNoCheckOfADevice) {
