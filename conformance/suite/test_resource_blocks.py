@@ -275,6 +275,23 @@ def test_other_bytes_or_alignment_than_allocated_are_refused(rt: Executor, kind:
     call.succeeds()
 
 
+@clause("KINA-RESOURCE-26", "6d474f79")
+@clause("KINA-RESOURCE-27", "7b885c86")
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_that_are_right_but_for_one_high_bit_are_refused(rt: Executor, kind: str) -> None:
+    made = Made(rt, kind)
+    blocks = [allocate(rt, made.handle, 1000) for _ in range(20)]  # so many of one size that they share a record
+    before = Info(rt, made.handle).counters
+
+    for bit in range(32, 64):
+        call = rt.call("runtime_memory_deallocate", made.handle, blocks[-1], 1000 | 1 << bit, 0, None)
+        call.refuses("INVALID_ARGUMENT", clause="KINA-RESOURCE-26", control=False)
+
+    assert Info(rt, made.handle).counters == before
+    for block in blocks:
+        deallocate(rt, made.handle, block, 1000)
+
+
 @clause("KINA-RESOURCE-28", "419502cd")
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_racing_deallocations_exactly_one_succeeds(rt: Executor, kind: str) -> None:

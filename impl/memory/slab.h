@@ -78,10 +78,12 @@ struct alignas(32) Block {
   bool is_live(BlockUse use) const noexcept {
     return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}, 0) >> 62);
   }
-  // Of several callers exactly one ends a live block.
+  // Of several callers exactly one ends a live block. No block has more bytes than the word has room for.
   Return give(const Request& request, uint32_t shelf) noexcept {
     const uint64_t wanted = live_word(request, shelf);
     uint64_t seen = wanted;
+    if (request.bytes >> kShelfShift != 0) [[unlikely]]
+      return is_live(request.use) ? Return::different : Return::unknown;
     if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
       return Return::done;
     constexpr uint64_t kMarks = kLive | kLive >> 1;

@@ -93,6 +93,10 @@ TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
   block.take(request, 7);
   EXPECT_EQ(block.give({1001, 256, BlockUse::raw}, 7), Return::different);
   EXPECT_EQ(block.give({1000, 256, BlockUse::internal}, 7), Return::unknown);
+  for (int bit = 32; bit < 64; ++bit) {  // other bits of the word are no bytes
+    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::raw}, 7), Return::different);
+    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::internal}, 7), Return::unknown);
+  }
   EXPECT_TRUE(block.is_live(BlockUse::raw));
   EXPECT_FALSE(block.is_live(BlockUse::internal));
   std::atomic<int> wins{0};
