@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kina_conformance import Executor, clause
+from kina_conformance import Executor, clause, devices
 from kina_conformance.alone import alone
 from kina_conformance.memory import Handle, Tensor
 
@@ -92,6 +92,28 @@ def test_offsets_and_strides_of_the_shared_tensor_apply(rt: Executor, pair: tupl
     shared.settled()
 
     assert values(rt, shared.mine) == [0, 0, 2, 0, 4, 0, 6, 0]
+
+
+@clause("KINA-STREAM-33", "63f21257")
+@clause("KINA-STREAM-34", "c0cfc664")
+def test_the_owners_side_of_an_operation_is_ordered_when_a_peer_of_its_storage_takes_part(
+    rt: Executor, pair: tuple[int, int]
+) -> None:
+    shared = shared_on(rt, pair)
+    if shared is None:
+        return
+    owner = (SIM, shared.owner)
+    low, high = part(rt, shared.mine, 4), part(rt, shared.mine, 4, 4)
+    theirs = shared.opened(rt.call("runtime_peer_share", high).succeeds().out)
+    first, second = devices.checkout(rt, owner), devices.checkout(rt, owner)
+    for _ in range(10):  # the devices choose an order of their own
+        shared.settled()
+        devices.busy(rt, low, first, 9)
+
+        with devices.pushed(rt, second):
+            assert rt.call("runtime_copy", theirs, *owner).status(out=low) == "SUCCESS"
+
+        assert values(rt, low) == [4, 5, 6, 7]
 
 
 # ---- failures --------------------------------------------------------------------------------------------------------

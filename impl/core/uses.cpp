@@ -62,9 +62,10 @@ void Turn::add(Storage& storage, Access access, bool is_peer) {
       std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.storage == &storage; });
   if (known == parts_.end()) {
     parts_.push_back({&storage, access, is_peer});
-  } else if (access == Access::write) {
-    known->access = access;
+    return;
   }
+  if (access == Access::write) known->access = access;
+  known->is_peer = known->is_peer && is_peer;  // who comes as the owner as well is ordered as the owner
 }
 
 void Turn::begin(Stream& stream, Site site) {
