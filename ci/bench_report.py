@@ -1,192 +1,14 @@
-"""Turns the raw results of ci/bench into one table: every figure, its bar, and the peers of the same run.
+"""Turns the raw results of ci/bench into tables: every figure, its bar, and the peers of the same run.
 
 Usage: bench_report.py FOLDER KIND THREADS. Reads FOLDER/raw, writes FOLDER/KIND.json and FOLDER/KIND.md.
 """
 
 import json
-import statistics
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-PEERS = ["mimalloc_256", "mimalloc", "aligned_alloc_256", "malloc"]
-CALLS = ["upstream_calls", "event_records", "stream_waits"]
-TRACES = ["training", "inference", "P39_small_survivors", "P40_halves", "P42_producers_and_consumers"]
-Counters = dict[str, float]
-
-
-class Results:
-    """The medians of the counters over all repetitions, by "part:row/contender"."""
-
-    def __init__(self, folder: Path, threads: int) -> None:
-        self.threads = threads
-        self.rows: dict[str, Counters] = {}
-        for part in ["release", "simulated", "debug", "core"]:
-            file = folder / f"{part}.json"
-            found: dict[str, list[Counters]] = {}
-            for run in json.loads(file.read_text())["benchmarks"] if file.exists() else []:
-                if run["run_type"] == "iteration":
-                    found.setdefault(f"{part}:{run['name'].split('/iterations:')[0]}", []).append(run)
-            for name, runs in found.items():
-                counters = [key for key in runs[0] if isinstance(runs[0][key], float) and not key.endswith("_time")]
-                self.rows[name] = {key: statistics.median(run[key] for run in runs) for key in counters}
-        loads = [line.split() for line in (folder / "load.txt").read_text().splitlines()]
-        self.first_call_ns = statistics.median(float(load[0]) for load in loads)
-
-    def get(self, row: str, counter: str = "ns", part: str = "release", who: str = "kina") -> float:
-        return self.rows[f"{part}:{row}/{who}"][counter]
-
-    def calls(self, row: str, part: str = "release") -> float:
-        return sum(self.get(row, counter, part) for counter in CALLS)
-
-    def growth(self, row: str, who: str = "kina") -> float:
-        costs = [self.get(f"{row}/{count}", who=who) for count in [10, 100, 1000, 10000, 100000]]
-        return max(costs) / costs[0]
-
-    def speedup(self, who: str = "kina") -> float:
-        rates = [self.get(f"T8/own_streams/{count}", "operations_per_second", who=who) for count in [1, self.threads]]
-        return rates[1] / rates[0]
-
-    def has(self, row: str, who: str) -> bool:
-        return f"release:{row}/{who}" in self.rows
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One line of the table. `of` gives the value of one contender; the peers' stand beside it where `row` has them."""
-
-    id: str
-    what: str
-    unit: str
-    bar: float
-    of: Callable[[Results, str], float]
-    row: str = ""
-    part: str = "release"
-    is_floor: bool = False
-
-    def is_met(self, value: float) -> bool:
-        return value >= self.bar if self.is_floor else value <= self.bar
-
-
-def timed(id_: str, what: str, bar: float, row: str, part: str = "release") -> Figure:
-    """The median of one operation of a row."""
-    return Figure(id_, what, "ns", bar, lambda r, who: r.get(row, part=part, who=who), row, part)
-
-
-def reserved(trace: str) -> Figure:
-    what = f"reserved / live peak: {trace.replace('_', ' ')}"
-    return Figure("T19", what, "×", 1.25, lambda r, _: r.get(f"T19/{trace}", "reserved_to_peak"))
-
-
-def metadata_percent(r: Results, _: str) -> float:
-    rows = ["T2/small", "T3/medium", *(f"T19/{trace}" for trace in TRACES)]
-    return 100 * max(r.get(row, "metadata_share") for row in rows)
-
-
-def steady_calls(r: Results, _: str) -> float:
-    return sum(r.calls(row) for row in ["T1/hot", "T2/small", "T3/medium"])
-
-
-def difference(more: str, less: str, divisor: float = 1) -> Callable[[Results, str], float]:
-    return lambda r, _: (r.get(more) - r.get(less)) / divisor
-
-
-def tail(r: Results, who: str) -> float:
-    row = f"T8/own_streams/{r.threads}"
-    return r.get(row, "single_p99_ns", who=who) / r.get(row, "single_p50_ns", who=who)
-
-
-def lost_percent(r: Results, _: str) -> float:
-    return 100 - 100 * r.get("T11/tensors_without", part="debug") / r.get("T11/tensors_through", part="debug")
-
-
-def figures(threads: int, has_debug: bool) -> list[Figure]:
-    together = f"{threads} threads"
-    own = f"T8/own_streams/{threads}"
-    lost = Figure("T11", "many small tensors, preset dev: throughput lost", "%", 10, lost_percent)
-    return [
-        timed("T1", "allocate + deallocate, hot, 4 KiB", 25, "T1/hot"),
-        timed("T1", "the same on the current stream (NULL)", 25, "T1/hot_null_stream"),
-        timed("T2", "256 B to 64 KiB, 10,000 live", 40, "T2/small"),
-        timed("T3", "64 KiB to 32 MiB, split and merge", 120, "T3/medium"),
-        Figure(
-            "T4",
-            "T2's cost, 10 to 100,000 free blocks",
-            "×",
-            1.5,
-            lambda r, who: r.growth("T4/small", who),
-            "T4/small/10",
-        ),
-        Figure("T4", "T3's cost, 10 to 100,000 free blocks", "×", 1.5, lambda r, who: r.growth("T4/medium", who)),
-        Figure("T5", "upstream and driver calls of T1 to T3, steady", "calls", 0, steady_calls),
-        timed("T6", "take from another stream, order unknown", 2000, "T6/order_unknown", "simulated"),
-        Figure("T6", "its records", "calls", 1, lambda r, _: r.get("T6/order_unknown", "event_records", "simulated")),
-        Figure("T6", "its waits", "calls", 1, lambda r, _: r.get("T6/order_unknown", "stream_waits", "simulated")),
-        timed("T7", "take from another stream, order known", 60, "T7/order_known", "simulated"),
-        Figure("T7", "its calls of the device", "calls", 0, lambda r, _: r.calls("T7/order_known", "simulated")),
-        Figure(
-            "T8",
-            f"{together}, own streams: throughput",
-            "×",
-            0.75 * threads,
-            lambda r, who: r.speedup(who),
-            own,
-            is_floor=True,
-        ),
-        Figure("T8", f"{together}, own streams: p99 / p50", "×", 4, tail, own),
-        Figure(
-            "T9",
-            f"{together}, one stream: p50",
-            "ns",
-            400,
-            lambda r, _: r.get(f"T9/one_stream/{threads}", "single_p50_ns"),
-        ),
-        timed("T10", "give back what another thread took", 40, "T10/remote_free"),
-        Figure(
-            "T11",
-            "logging off: a pair beside a logging resource",
-            "ns more",
-            1,
-            difference("T11/pairs_beside", "T11/pairs_without"),
-        ),
-        Figure("T11", "logging on: a row", "ns", 45, difference("T11/pairs_through", "T11/pairs_without", 2)),
-        *([lost] if has_debug else []),
-        timed("T12", "current resource", 3, "T12/current_resource"),
-        timed("T12", "default resource set + restored", 20, "T12/default_set_and_restore"),
-        timed("T12", "resource push + pop", 8, "T12/resource_push_and_pop"),
-        timed("T12", "stream push + pop", 8, "T12/stream_push_and_pop"),
-        timed("T12", "current stream", 4, "T12/current_stream"),
-        timed("T13", "device push + pop, already current", 5, "T13/device_push_and_pop"),
-        timed("T14", "failure bookkeeping of three outputs, nothing fails", 60, "T14/claims_of_three_outputs", "core"),
-        Figure(
-            "T14",
-            "its heap allocations",
-            "calls",
-            0,
-            lambda r, _: r.get("T14/claims_of_three_outputs", "heap_allocations", "core"),
-        ),
-        *(reserved(trace) for trace in TRACES),
-        Figure("T20", "metadata / managed bytes, worst of T2, T3, T19", "%", 0.5, metadata_percent),
-        timed("tensor", "runtime_alloc + runtime_free, pooled", 80, "tensor/alloc_and_free"),
-        timed("tensor", "the same on the current stream (NULL)", 80, "tensor/alloc_and_free_null_stream"),
-        timed("tensor", "runtime_view + runtime_free", 60, "tensor/view_and_free"),
-        Figure(
-            "tensor",
-            "DLPack export + import",
-            "ns",
-            120,
-            difference("tensor/alias_export_import_and_free", "tensor/alias_and_free"),
-        ),
-        Figure(
-            "tensor",
-            "elementwise call above its plain loop",
-            "ns",
-            150,
-            difference("tensor/add_32_elements", "tensor/add_32_elements_by_plain_loop"),
-        ),
-        Figure("load", "library load to the end of the first call", "ms", 5, lambda r, _: r.first_call_ns / 1e6),
-    ]
+from bench_figures import PEERS, Figure, Results, figures, on_gpu
 
 
 def processor() -> str:
@@ -200,42 +22,95 @@ def rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def shown(value: float) -> str:
+def shown(value: float | None) -> str:
+    if value is None:
+        return ""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def line_of(figure: Figure, results: Results) -> dict[str, object]:
-    value = figure.of(results, "kina")
-    peers = {peer: rounded(figure.of(results, peer)) for peer in PEERS if figure.row and results.has(figure.row, peer)}
-    line: dict[str, object] = {"id": figure.id, "what": figure.what, "unit": figure.unit, "value": rounded(value)}
-    counters = results.rows.get(f"{figure.part}:{figure.row}/kina", {})
-    if figure.unit == "ns" and "single_p99_ns" in counters:
-        line["p99"] = rounded(counters["single_p99_ns"])
-    return line | {"bar": figure.bar, "is_floor": figure.is_floor, "is_met": figure.is_met(value), "peers": peers}
+@dataclass(frozen=True)
+class Line:
+    """What one figure came to. `ratio` is to the first of the peers."""
 
+    id: str
+    what: str
+    unit: str
+    value: float
+    p99: float | None
+    bar: float
+    is_floor: bool
+    is_met: bool
+    ratio: float | None
+    peers: dict[str, float]
 
-def table_of(lines: list[dict[str, object]]) -> str:
-    text = (
-        "| | figure | measured | p99 | bar | | "
-        + " | ".join(PEERS)
-        + " |\n|---|---|---:|---:|---:|---|"
-        + "---:|" * len(PEERS)
-    )
-    for line in lines:
-        peers = line["peers"]
-        assert isinstance(peers, dict)
-        numbers = {key: float(str(line[key])) for key in ("value", "bar", "p99") if key in line}
-        cells = [
-            str(line["id"]),
-            f"{line['what']} ({line['unit']})",
-            shown(numbers["value"]),
-            shown(numbers["p99"]) if "p99" in numbers else "",
-            ("≥ " if line["is_floor"] else "≤ ") + shown(numbers["bar"]),
-            "met" if line["is_met"] else "**above**" if not line["is_floor"] else "**below**",
-            *(shown(peers[peer]) if peer in peers else "" for peer in PEERS),
+    def cells(self) -> list[str]:
+        verdict = "met" if self.is_met else "**below**" if self.is_floor else "**above**"
+        return [
+            self.id,
+            f"{self.what} ({self.unit})",
+            shown(self.value),
+            shown(self.p99),
+            f"{'≥' if self.is_floor else '≤'} {shown(self.bar)}",
+            verdict,
+            shown(self.ratio),
+            *(shown(self.peers.get(peer)) for peer in PEERS),
         ]
-        text += "\n| " + " | ".join(cells) + " |"
-    return text + "\n"
+
+
+def line_of(figure: Figure, results: Results) -> Line:
+    value = figure.of(results, "kina")
+    found = [peer for peer in PEERS if figure.row and results.has(figure.row, peer)]
+    peers = {peer: rounded(figure.of(results, peer)) for peer in found}
+    p99 = results.rows.get(f"{figure.part}:{figure.row}/kina", {}).get("single_p99_ns") if figure.has_tail else None
+    return Line(
+        id=figure.id,
+        what=figure.what,
+        unit=figure.unit,
+        value=rounded(value),
+        p99=None if p99 is None else rounded(p99),
+        bar=figure.bar,
+        is_floor=figure.is_floor,
+        is_met=figure.is_met(value),
+        ratio=rounded(value / peers[found[0]]) if found and figure.unit == "ns" else None,
+        peers=peers,
+    )
+
+
+def table(head: list[str], texts: int, lines: list[list[str]]) -> str:
+    """Markdown; the first `texts` columns are words, the others numbers."""
+    rule = ["---"] * texts + ["---:"] * (len(head) - texts)
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in [head, rule, *lines])
+
+
+def threads_table(results: Results) -> str:
+    """T8 and T9 as they were measured, each thread on a core of its own: nanoseconds of one thread's operation, and
+    millions of operations per second of all."""
+    peers = [peer for peer in PEERS if results.has("T8/own_streams/1", peer)]
+    columns = [("T8/own_streams", who) for who in ["kina", *peers]] + [("T9/one_stream", "kina")]
+    counts = [count for count in range(1, results.threads + 1) if results.has(f"T8/own_streams/{count}", "kina")]
+    lines = [[str(n), *(threads_cell(results, f"{row}/{n}", who) for row, who in columns)] for n in counts]
+    return table(["threads", "kina", *peers, "kina, one stream"], 0, lines)
+
+
+def threads_cell(results: Results, row: str, who: str) -> str:
+    return f"{shown(results.get(row, who=who))} ({results.get(row, 'operations_per_second', who=who) / 1e6:.3g})"
+
+
+def text_of(report: dict[str, object], lines: list[Line], results: Results) -> str:
+    text = (
+        f"{report['processor']}, every thread pinned to a core. A locked addition takes {report['locked_add_ns']} ns here, "
+        f"the frame of a row {report['frame_ns']} ns.\n\n"
+    )
+    head = ["", "figure", "measured", "p99", "bar", "", "ratio", *PEERS]
+    text += table(head, 2, [line.cells() for line in lines])
+    text += "\nT8 and T9: nanoseconds of an operation on each thread (millions of operations per second on all)\n\n"
+    text += threads_table(results)
+    gpu = on_gpu(results)
+    if gpu:
+        text += "\nOn the GPU, ns of the host's time, beside what the library takes for a tensor of the host\n\n"
+        cells = [[what, shown(theirs), shown(ours), shown(theirs / ours)] for what, theirs, ours in gpu]
+        text += table(["", f"PyTorch {results.torch}, CUDA", "kina", "×"], 1, cells)
+    return text
 
 
 def main() -> None:
@@ -247,12 +122,21 @@ def main() -> None:
         name: {key: rounded(value) for key, value in counters.items()}
         for name, counters in sorted(results.rows.items())
     }
-    report = {"kind": kind, "processor": processor(), "threads": threads, "figures": lines, "rows": rows}
+    report: dict[str, object] = {
+        "kind": kind,
+        "processor": processor(),
+        "threads": threads,
+        "torch": results.torch,
+        "locked_add_ns": rounded(results.get("machine/locked_add", who="harness")),
+        "frame_ns": rounded(results.get("T1/hot", who="harness")),
+        "figures": [asdict(line) for line in lines],
+        "rows": rows,
+    }
     (folder / f"{kind}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    table = table_of(lines)
-    (folder / f"{kind}.md").write_text(table)
-    met = sum(bool(line["is_met"]) for line in lines)
-    print(f"{table}\n{met} of {len(lines)} figures meet their bars: {report['processor']}, {threads} threads")
+    text = text_of(report, lines, results)
+    (folder / f"{kind}.md").write_text(text)
+    met = sum(line.is_met for line in lines)
+    print(f"{text}\n{met} of {len(lines)} figures meet their bars: {threads} threads")
 
 
 main()

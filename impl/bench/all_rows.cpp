@@ -13,6 +13,7 @@ void add_rows() {
   add_tensor_rows();
   add_logging_rows();
   add_trace_rows();
+  add_torch_rows();
 }
 
 }  // namespace kina::bench

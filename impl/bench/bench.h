@@ -57,6 +57,7 @@ typedef struct BlockJob {
 
 void pair_blocks(void* job, uint64_t first, uint64_t count);    /* takes and gives back each step's bytes */
 void replace_blocks(void* job, uint64_t first, uint64_t count); /* gives the slot's block back and takes a new one */
+void locked_adds(void* job, uint64_t first, uint64_t count);    /* what one locked instruction costs here */
 void play_trace(void* job, uint64_t first, uint64_t count);     /* a step of 0 bytes only gives back */
 
 /* ---- threads.c ---- */

@@ -107,6 +107,7 @@ void medium_growth(Run& run, size_t free_blocks) {
 }  // namespace
 
 void add_block_rows() {
+  add_row("machine/locked_add/harness", [](Run& run) { run.measure(&locked_adds, nullptr); });
   const Contender harness{"harness", source_of_nothing(), 16};
   add_row("T1/hot/harness", [=](Run& run) {
     if (!run.is_check()) hot_pairs(run, harness, nullptr);

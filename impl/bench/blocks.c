@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timed bodies over raw blocks. What they do is drawn beforehand: here is nothing but the calls. */
 
+#include <stdatomic.h>
+
 #include "bench.h"
 
 void pair_blocks(void* given, uint64_t first, uint64_t count) {
@@ -34,4 +36,10 @@ void play_trace(void* given, uint64_t first, uint64_t count) {
     block->data = step.bytes == 0 ? NULL : source->take(source, step.bytes);
     block->bytes = step.bytes;
   }
+}
+
+void locked_adds(void* given, uint64_t first, uint64_t count) {
+  static _Atomic uint64_t sum;
+  (void)given, (void)first;
+  for (uint64_t at = 0; at < count; ++at) atomic_fetch_add_explicit(&sum, 1, memory_order_relaxed);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "impl/bench/shadow.h"
 
@@ -146,6 +148,12 @@ void Run::after(double operations) {
 
 void Run::report(const char* name, double value) {
   if (!is_check()) state_->counters[name] = value;
+}
+
+void Run::give_up(const std::string& why) {
+  if (!is_check()) return state_->SkipWithError(why.c_str());
+  std::fprintf(stderr, "benchmark: %s\n", why.c_str());
+  std::exit(1);
 }
 
 void Run::report_tail(const std::vector<uint64_t>& all_ticks) {

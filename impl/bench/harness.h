@@ -83,6 +83,8 @@ class Run {
   // Every member of a team of one for each job runs it at the same time.
   void measure_team(Body* body, const std::vector<void*>& jobs, uint64_t batch);
   void report(const char* name, double value);
+  // Where there is nothing to time; a check ends the process.
+  void give_up(const std::string& why);
 
  private:
   struct Checked;

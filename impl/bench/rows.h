@@ -9,6 +9,7 @@ void add_block_rows();
 void add_thread_rows();
 void add_tensor_rows();
 void add_logging_rows();
+void add_torch_rows();
 void add_trace_rows();
 void add_stream_rows();
 
