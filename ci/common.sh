@@ -26,7 +26,7 @@ build() {
   mkdir -p build
   log="build/$preset.log"
   if ! { cmake --preset "$preset" && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
-    grep -E -A 12 '^FAILED|CMake Error|CMake Warning|ninja: error' "$log" | head -n 60 >&2
+    { grep -E -A 12 '^FAILED|CMake Error|CMake Warning|ninja: error' "$log" || tail -n 20 "$log"; } | head -n 60 >&2 || true
     die "the build of preset $preset failed; its log is $log"
   fi
 }
