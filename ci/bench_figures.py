@@ -23,7 +23,7 @@ class Results:
         self.threads = threads
         self.rows: dict[str, Counters] = {}
         self.torch = ""
-        for part in ["release", "simulated", "debug", "core", "cuda"]:
+        for part in ["release", "traces", "simulated", "debug", "core", "cuda"]:
             file = folder / f"{part}.json"
             result = json.loads(file.read_text()) if file.exists() else {"context": {}, "benchmarks": []}
             self.torch = result["context"].get("torch", self.torch)
@@ -86,12 +86,12 @@ def timed(id_: str, what: str, bar: float, row: str, part: str = "release") -> F
 
 def reserved(trace: str) -> Figure:
     what = f"reserved / live peak: {trace.replace('_', ' ')}"
-    return Figure("T19", what, "×", 1.25, lambda r, _: r.get(f"T19/{trace}", "reserved_to_peak"))
+    return Figure("T19", what, "×", 1.25, lambda r, _: r.get(f"T19/{trace}", "reserved_to_peak", "traces"))
 
 
 def metadata_percent(r: Results, _: str) -> float:
-    rows = ["T2/small", "T3/medium", *(f"T19/{trace}" for trace in TRACES)]
-    return 100 * max(r.get(row, "metadata_share") for row in rows)
+    rows = [("release", "T2/small"), ("release", "T3/medium"), *(("traces", f"T19/{trace}") for trace in TRACES)]
+    return 100 * max(r.get(row, "metadata_share", part) for part, row in rows)
 
 
 def steady_calls(r: Results, _: str) -> float:
