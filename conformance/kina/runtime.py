@@ -29,6 +29,15 @@ def interface() -> Any:
     return ffi
 
 
+def _opened(ffi: Any, name: str) -> Any:
+    """The library. A refusal is in the loader's own words: cffi tells beside them how else it searched."""
+    try:
+        return ffi.dlopen(name, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+    except OSError as error:
+        words = str(error).removeprefix(f"cannot load library '{name}': ")
+        raise OSError(words.partition(".  Additionally, ctypes")[0]) from None
+
+
 class Runtime:
     """One opened library. Functions are attributes (`runtime.runtime_alloc`), constants too."""
 
@@ -38,7 +47,7 @@ class Runtime:
         self.ffi: Any = interface()
         self.constants = self.header.constants
         name = str(Path(self.path).resolve()) if os.path.exists(self.path) else self.path
-        self.library: Any = self.ffi.dlopen(name, self.ffi.RTLD_NOW | self.ffi.RTLD_LOCAL)
+        self.library: Any = _opened(self.ffi, name)
         self.names = list(self.header.prototypes)
         self.missing = [name for name in self.names if not self._has(name)]
         self.functions: dict[str, Callable[..., Any]] = {

@@ -83,7 +83,7 @@ def _look(path: str, writer: int) -> None:
     try:
         answer = _asked(Runtime(path))
     except OSError as error:
-        answer = {"refusal": f"cannot be loaded: {error}"}
+        answer = {"refusal": f"no library that can be loaded: {error}"}
     os.write(writer, json.dumps(answer).encode() + b"\n")
     os._exit(0)
 

@@ -143,7 +143,9 @@ def test_a_file_that_is_no_library_is_not_testable(tmp_path: Path, content: byte
 
     judged = judge(tmp_path, path)
 
+    words = "is not a file" if content is None else "no library that can be loaded"
     assert judged.code == 4 and judged.verdict.startswith("NOT TESTABLE:")
+    assert words in judged.verdict and "ctypes" not in judged.verdict
 
 
 def test_a_clean_selection_is_no_claim(library: Path, tmp_path: Path) -> None:
