@@ -52,6 +52,12 @@ class Native:
     def value(self) -> int:
         return int(_declared().cast("uintptr_t", self.pointer))
 
+    def counts(self) -> Any:
+        """What the drivers of all simulated devices were asked for so far."""
+        counts = _declared().new("KinaSimCounts *")
+        _require(self.pointer.count(self.pointer, counts), "count")
+        return counts
+
     def begin_capture(self) -> None:
         _require(self.pointer.begin_capture(self.pointer), "begin_capture")
 

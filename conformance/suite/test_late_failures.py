@@ -11,6 +11,7 @@ import pytest
 from kina_conformance import Executor, clause
 from kina_conformance.alone import alone
 from kina_conformance.memory import Tensor
+from kina_conformance.simulated import Native
 
 pytestmark = pytest.mark.needs("sim")
 
@@ -285,6 +286,25 @@ def test_the_root_is_the_first_of_very_many(rt: Executor) -> None:
 
     assert failure(rt, total) == failure(rt, bad[7])
     assert len({failure(rt, bad[i]) for i in (7, 60, 150)} - {0}) == 3
+
+
+@clause("KINA-STORAGE-64", "ac02552d")
+@clause("KINA-STORAGE-42", "b542cf0e")
+def test_no_number_of_checks_is_waited_for(rt: Executor) -> None:
+    total, values = there(rt, "f32", [0]), there(rt, "f32", [1])
+    good, bad = there(rt, "i64", [0]), there(rt, "i64", [1])
+    outs, driver = [rt.empty() for _ in range(300)], Native.of(rt, main(rt))
+    waits = driver.counts().host_waits
+
+    with On(rt, checkout(rt)):
+        for number, out in enumerate(outs):
+            call = rt.call(GATHER, values, bad if number in {150, 270} else good)
+            assert call.status(out=out) == "SUCCESS"
+        for out in reversed(outs):
+            assert rt.call("runtime_gpu_binary", total, out, op="KINA_BINARY_ADD").status(out=total) == "SUCCESS"
+
+    assert driver.counts().host_waits == waits
+    assert failure(rt, total) == failure(rt, outs[150]) != 0
 
 
 @clause("KINA-STORAGE-41", "d85f08e3")

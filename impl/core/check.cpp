@@ -11,8 +11,8 @@
 namespace kina {
 namespace {
 
-// Where bytes would depend on more open checks than this, the oldest are waited for.
-constexpr size_t kMostChecks = 64;
+// Where bytes would depend on more checks than this, those that are over are looked for.
+constexpr size_t kManyChecks = 64;
 
 }  // namespace
 
@@ -101,6 +101,19 @@ bool Check::has_failed() {
     if (error.status != KINA_ERROR_DEVICE_LOST) throw;
     is_lost_.store(true, std::memory_order_release);
   }
+  return settle_by_finding();
+}
+
+bool Check::is_over() noexcept {
+  if (state_.load(std::memory_order_acquire) != State::open) return true;
+  OrderCalls calls;
+  if (!is_seen_over(point_, calls)) return false;
+  settle_by_finding();
+  return true;
+}
+
+// The work is over, or lost.
+bool Check::settle_by_finding() noexcept {
   const bool is_found = is_lost_.load(std::memory_order_acquire) || finding_->is_set != 0;
   settle(is_found ? State::failed : State::fine);
   return is_found;
@@ -168,14 +181,24 @@ void Doubts::add(Doubt::Entry entry) {
       [](const Doubt::Entry& candidate, uint64_t number) { return candidate.check->number() - 1 < number - 1; });
   if (place != entries.end() && place->check.get() == entry.check.get()) return;
   entries.insert(place, std::move(entry));
-  while (entries.size() > kMostChecks) wait_for_oldest();
 }
 
-// Behind a check that failed no other can be the root.
-void Doubts::wait_for_oldest() {
+void Doubts::drop_what_is_over() noexcept {
+  if (!doubt_ || doubt_->entries_.size() <= kManyChecks) return;
   std::vector<Doubt::Entry>& entries = doubt_->entries_;
-  const bool is_root = entries.front().check->has_failed();
-  is_root ? entries.erase(entries.begin() + 1, entries.end()) : entries.erase(entries.begin());
+  const Stream* late = nullptr;  // what it has been asked to do is not over from here on
+  auto kept = entries.begin();
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+    Check& check = *entry->check;
+    const bool is_open = &check.stream() == late || !check.is_over();
+    if (is_open) late = &check.stream();
+    if (check.is_fine()) continue;
+    if (kept != entry) *kept = std::move(*entry);
+    ++kept;
+    if (!is_open) break;  // it failed: no other behind it can be the root
+  }
+  entries.erase(kept, entries.end());
+  if (entries.empty()) doubt_ = {};
 }
 
 }  // namespace kina

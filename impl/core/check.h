@@ -28,6 +28,8 @@ class Check final : public Counted {
   bool is_shown() const noexcept { return state_.load(std::memory_order_acquire) == State::shown; }
   // Waits for the work; true when it failed. Shows that to nobody else.
   bool has_failed();
+  // The same without waiting: true where it is known now whether the work failed.
+  bool is_over() noexcept;
   // The host looks: waits for the work, and shows what it met.
   void show();
   // What it met, as the call would have answered it, and as a failure that is the same for all who ask.
@@ -39,6 +41,7 @@ class Check final : public Counted {
   Check(const char* function, Stream& stream, int64_t extent);
   ~Check() override;
   void settle(State found) noexcept;
+  bool settle_by_finding() noexcept;
 
   const char* const function_;
   const int64_t extent_;
@@ -84,8 +87,7 @@ class Doubt final : public Counted {
 
 inline bool say_the_same(const Doubt& a, const Doubt& b) noexcept { return &a == &b; }
 
-// The checks that one operation hands on, while it collects them. What adds some throws bad_alloc, and what a device
-// refuses with where there are so many that old ones have to be waited for.
+// The checks that one operation hands on, while it collects them. What adds some throws bad_alloc.
 class Doubts {
  public:
   explicit Doubts(const char* function) : function_(function) {}
@@ -94,13 +96,14 @@ class Doubts {
   void hand_on(const Doubt& read);
   // Bytes under `beside` are claimed with those that it writes.
   void keep(const Doubt& beside);
+  // Of very many those that are over are dropped, unless they failed. Nothing is waited for [KINA-STORAGE-64].
+  void drop_what_is_over() noexcept;
   // The operation's own check, which is newer than all others.
   void raise(const Ref<Check>& check);
   const Ref<Doubt>& result() const noexcept { return doubt_; }
 
  private:
   void add(Doubt::Entry entry);
-  void wait_for_oldest();
 
   const char* function_;
   Ref<Doubt> doubt_;

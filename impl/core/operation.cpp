@@ -108,6 +108,7 @@ void Operation::collect_doubts() {
     for (const Operand* input : inputs_)
       if (input->storage() != nullptr) input->storage()->hand_on(input->view(), doubts_);
   refuse_failed_inputs();
+  doubts_.drop_what_is_over();
   if (check_) doubts_.raise(check_);
   if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
 }
