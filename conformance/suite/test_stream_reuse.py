@@ -29,7 +29,7 @@ from kina_conformance.devices import (
 )
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import Producer
-from kina_conformance.resources import Info, address, in_thread
+from kina_conformance.resources import KINDS, Info, Made, address, in_thread
 
 pytestmark = pytest.mark.needs("sim")
 
@@ -86,6 +86,25 @@ def test_blocks_of_streams_that_have_ended_stay_usable(rt: Executor) -> None:
     assert Info(rt, resource).upstream_calls <= 1, "a pool grew though every block had come back"
     for i, result in enumerate(results):
         are(rt, result, -i)
+
+
+@clause("KINA-STREAM-35", "d893505d")
+@pytest.mark.parametrize("count", [1000, 100_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_of_the_host_is_reused_only_after_devices_that_read_it(rt: Executor, kind: str, count: int) -> None:
+    made = Made(rt, kind)
+    results = []
+
+    with pushed(rt, made.handle):
+        for i in range(2 * ROUNDS):
+            source = rt.tensor("f32", count, [i] * count, owned=True)
+            with pushed(rt, main(rt)):
+                copied = rt.call("runtime_copy", source, *FIRST)
+                results.append(copied.succeeds().out)
+            rt.call("runtime_free", tensor=source).succeeds()
+
+    for i, result in enumerate(results):
+        are(rt, result, i)
 
 
 @memory_case("P03")

@@ -37,7 +37,8 @@ class PoolResource final : public Resource {
   KinaStatus start(Stream& stream) noexcept;
 
   bool supports_streams() const noexcept override { return true; }
-  bool follows_uses() const noexcept override { return true; }
+  // Where work is over when a call returns, blocks go out again at once: others' uses of them are waited for.
+  bool follows_uses() const noexcept override { return is_ordered_; }
   void describe(KinaResourceInfo& info) const noexcept override;
   uint64_t trim(uint64_t keep_bytes) noexcept override;
   void shed_above_threshold() noexcept;
