@@ -7,35 +7,44 @@
 namespace kina::bench {
 namespace {
 
-// PyTorch takes seconds to load, so it is opened at the first of its rows that runs.
-Body* body_of(const std::string& name) {
-  static void* const library = dlopen(KINA_BENCH_TORCH, RTLD_NOW | RTLD_LOCAL);
-  void* const found = library == nullptr ? nullptr : dlsym(library, "torch_body");
-  return found == nullptr ? nullptr : reinterpret_cast<Body* (*)(const char*)>(found)(name.c_str());
+// PyTorch takes seconds to load, so its object is opened at the first of its rows that runs.
+struct Torch {
+  Body* (*body)(const char* name) = nullptr;
+  std::string fault;
+};
+const Torch& torch() {
+  static const Torch opened = [] {
+    Torch made;
+    void* const object = dlopen(KINA_BENCH_TORCH, RTLD_NOW | RTLD_LOCAL);
+    void* const found = object == nullptr ? nullptr : dlsym(object, "torch_body");
+    made.body = reinterpret_cast<Body* (*)(const char*)>(found);
+    if (found == nullptr) made.fault = dlerror();
+    return made;
+  }();
+  return opened;
 }
 
-// A peer that does not run costs its own rows alone.
-bool is_absent(Run& run, const Body* body) {
-  if (body != nullptr) return false;
-  const char* const why = dlerror();
-  run.give_up(why == nullptr ? "PyTorch's object has no such body" : why);
-  return true;
+// NULL, and the row given up, where PyTorch cannot be opened: a peer that does not run costs its own rows alone.
+Body* body_of(Run& run, const std::string& name) {
+  Body* const body = torch().body == nullptr ? nullptr : torch().body(name.c_str());
+  if (body == nullptr) run.give_up(torch().body == nullptr ? torch().fault : "PyTorch's object has no " + name);
+  return body;
 }
 
 void on_host(Run& run, const std::string& name) {
-  Body* const body = body_of("host/" + name);
-  if (is_absent(run, body)) return;
-  if (run.is_check()) body_of("host/check")(nullptr, 0, 1);
+  Body* const body = body_of(run, "host/" + name);
+  if (body == nullptr) return;
+  if (run.is_check()) body_of(run, "host/check")(nullptr, 0, 1);
   run.measure(body, nullptr);
 }
 
 // Bursts into an idle stream; waiting for them is not timed.
 void on_gpu(Run& run, const std::string& name) {
   constexpr uint64_t kBurst = 200;
-  Body* const body = body_of("cuda/" + name);
-  if (is_absent(run, body)) return;
-  Body* const wait = body_of("cuda/wait");
-  if (run.is_check()) body_of("cuda/check")(nullptr, 0, 1);
+  Body* const body = body_of(run, "cuda/" + name);
+  if (body == nullptr) return;
+  Body* const wait = body_of(run, "cuda/wait");
+  if (run.is_check()) body_of(run, "cuda/check")(nullptr, 0, 1);
   run.measure_steps(
       [&](uint64_t) {
         const double time = nanoseconds_of([&] { body(nullptr, 0, kBurst); });
