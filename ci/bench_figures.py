@@ -30,7 +30,8 @@ class Results:
             found: dict[str, list[Counters]] = {}
             for run in result["benchmarks"]:
                 if run["run_type"] == "iteration" and not run.get("error_occurred"):
-                    found.setdefault(f"{part}:{run['name'].split('/iterations:')[0]}", []).append(run)
+                    name = run["name"].split("/iterations:")[0].removeprefix("cuda/")
+                    found.setdefault(f"{part}:{name}", []).append(run)
             for name, runs in found.items():
                 counters = [key for key in runs[0] if isinstance(runs[0][key], float) and not key.endswith("_time")]
                 self.rows[name] = {key: statistics.median(run[key] for run in runs) for key in counters}
@@ -54,11 +55,9 @@ class Results:
     def has(self, row: str, who: str, part: str = "release") -> bool:
         return f"{part}:{row}/{who}" in self.rows
 
-    def beyond(self, more: str, less: str, who: str = "kina", part: str = "release") -> float:
+    def beyond(self, more: str, less: str, who: str = "kina") -> float:
         """What the row `more` takes beyond `less`; what only the library has as a row is the same for its peers."""
-        return self.get(more, part=part, who=who) - self.get(
-            less, part=part, who=who if self.has(less, who, part) else "kina"
-        )
+        return self.get(more, who=who) - self.get(less, who=who if self.has(less, who) else "kina")
 
 
 @dataclass(frozen=True)
@@ -191,26 +190,21 @@ def figures(threads: int, has_debug: bool) -> list[Figure]:
 
 def on_gpu(results: Results) -> list[tuple[str, float, float]]:
     """What others take for the same on the GPU of the same run, and what the library takes on the host, in nanoseconds."""
-    get = results.get
-    if not results.has("cuda/pair", "torch", "cuda"):
+    if not results.has("pair", "torch", "cuda"):
         return []
-    pair, launch = get("T1/hot"), get("cuda/empty_launch", part="cuda", who="cuda")
-    imported = [get(f"cuda/alias{what}_and_free", part="cuda", who="torch") for what in ("_export_import", "")]
-    added = get("cuda/add_32_elements", part="cuda", who="torch")
+
+    def theirs(row: str, who: str = "torch") -> float:
+        return results.get(row, part="cuda", who=who)
+
+    ours, launch = results.get, theirs("empty_launch", "cuda")
+    imported = theirs("alias_export_import_and_free") - theirs("alias_and_free")
+    added = f"at::add_out above an empty launch, which takes {launch:,.0f}"
     return [
-        ("allocate + deallocate, 4 KiB: PyTorch's caching allocator", get("cuda/pair", part="cuda", who="torch"), pair),
-        ("the same: cudaMallocAsync + cudaFreeAsync", get("cuda/pair", part="cuda", who="cuda_async"), pair),
-        ("the same: cudaMalloc + cudaFree", get("cuda/pair", part="cuda", who="cuda"), pair),
-        (
-            "at::empty, freed",
-            get("cuda/alloc_and_free", part="cuda", who="torch"),
-            get("tensor/alloc_and_free"),
-        ),
-        ("as_strided, freed", get("cuda/view_and_free", part="cuda", who="torch"), get("tensor/view_and_free")),
-        ("toDLPack + fromDLPack", imported[0] - imported[1], results.beyond(*IMPORTED)),
-        (
-            f"at::add_out above an empty launch, which takes {launch:,.0f}",
-            added - launch,
-            results.beyond(*ADDED),
-        ),
+        ("allocate + deallocate, 4 KiB: PyTorch's caching allocator", theirs("pair"), ours("T1/hot")),
+        ("the same: cudaMallocAsync + cudaFreeAsync", theirs("pair", "cuda_async"), ours("T1/hot")),
+        ("the same: cudaMalloc + cudaFree", theirs("pair", "cuda"), ours("T1/hot")),
+        ("at::empty, freed", theirs("alloc_and_free"), ours("tensor/alloc_and_free")),
+        ("as_strided, freed", theirs("view_and_free"), ours("tensor/view_and_free")),
+        ("toDLPack + fromDLPack", imported, results.beyond(*IMPORTED)),
+        (added, theirs("add_32_elements") - launch, results.beyond(*ADDED)),
     ]
