@@ -301,9 +301,11 @@ KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t
     require<Message::null_pointer>(data != nullptr || bytes == 0, "KINA-STATUS-23", {2, "data"}, "data");
     dereference(source, ordered);
     require_block_numbers(alignment, source, ordered);
-    const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place_of(ordered, source));
+    Stream& place = place_of(ordered, source);
+    const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place);
     require<Message::block_unknown>(answer != Return::unknown, "KINA-RESOURCE-25", {2, "data"}, "data", source->name());
     require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes,
                                       alignment);
+    learn_names(*source, value_of(resource), value_of(stream), place);
   });
 }
