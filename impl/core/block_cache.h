@@ -6,20 +6,12 @@
 #include <cstdint>
 #include <new>
 
+#include "impl/core/sanitizers.h"
+
 namespace kina {
 
 // Under a sanitizer every block goes back at once, so that a late access is seen.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kKeepsBlocks = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kKeepsBlocks = false;
-#else
-inline constexpr bool kKeepsBlocks = true;
-#endif
-#else
-inline constexpr bool kKeepsBlocks = true;
-#endif
+inline constexpr bool kKeepsBlocks = !kIsAddressSanitized && !kIsThreadSanitized;
 
 // The blocks of one thread. One that another thread gives back stays there.
 class BlockCache {

@@ -8,6 +8,7 @@
 
 #include "impl/core/counted.h"
 #include "impl/core/handle.h"
+#include "impl/core/sanitizers.h"
 
 namespace kina {
 
@@ -56,12 +57,14 @@ class LeaseRow {
 // wait for it. Where the system can fence all threads of the process at once, who ends an object does that, and here
 // the compiler alone is held back.
 inline constinit std::atomic<bool> fences_are_remote{false};
-#if defined(__SANITIZE_THREAD__)  // it knows no fences, but a word that all write orders them as well
 inline constinit std::atomic<int> fence_word{0};
-inline void fence_fully() noexcept { fence_word.fetch_add(1, std::memory_order_seq_cst); }
-#else
-inline void fence_fully() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
-#endif
+inline void fence_fully() noexcept {
+  if constexpr (kIsThreadSanitized) {
+    fence_word.fetch_add(1, std::memory_order_seq_cst);  // it knows no fences, but a word that all write orders as well
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
 inline void fence_lease() noexcept {
   if (fences_are_remote.load(std::memory_order_relaxed)) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -13,7 +13,8 @@ struct StorageIds {
   uint64_t end = 0;
 };
 
-struct ThreadCache {
+// No line of the cache has anything of another thread in it.
+struct alignas(64) ThreadCache {
   LeaseRow leases;
   SlotCache tensor_slots;
   SlotCache scope_slots;

@@ -82,7 +82,7 @@ struct Magazine {
 };
 
 // The magazines of one thread for one lane.
-struct alignas(64) StreamCache {
+struct alignas(128) StreamCache {
   StreamCache(Lane& of, const SizeClasses& sizes) noexcept : lane(of) {
     for (uint32_t i = 0; i < SizeClasses::kCount; ++i) magazines[i].limit = static_cast<uint16_t>(sizes.batch_of(i));
   }
@@ -127,7 +127,7 @@ class CacheCounters {
 
 // Belongs to its thread, which may look at it when the pool is gone. All but the names is guarded by `lock`; it opens
 // and closes under the lock of all caches as well.
-class alignas(64) PoolCache {
+class alignas(128) PoolCache {
  public:
   explicit PoolCache(const ThreadBlock* thread) noexcept : owner(thread) {}
   PoolCache(const PoolCache&) = delete;

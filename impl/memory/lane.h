@@ -73,7 +73,7 @@ class Lane {
   }
   void push(uint32_t size_class, Block* first) noexcept;
 
-  std::array<Head, SizeClasses::kCount> heads_{};
+  alignas(128) std::array<Head, SizeClasses::kCount> heads_{};
   const Ref<Stream> stream_;
   const uint32_t shelf_;
 };

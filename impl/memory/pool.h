@@ -88,8 +88,9 @@ class PoolResource final : public Resource {
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
   // The shelf of the stream that a live raw block was taken on.
   uint32_t taker_of(const void* data) noexcept;
-  // `slab` is NULL where the arena knows.
-  Return end_block(void* data, const Request& request, Slab*& slab, Block*& block) noexcept;
+  // The record of a block of one of the pool's slabs; NULL where the arena knows.
+  Block* find_block(const void* data, Slab*& slab) const noexcept;
+  Return end_block(Block& block, const Request& request) const noexcept;
   Return put_back(StreamCache& here, void* data, const Request& request) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                         Stream& stream) noexcept;

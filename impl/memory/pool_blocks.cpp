@@ -44,7 +44,7 @@ void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64
       block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing);
       cache->counters.taken(bytes, true);
       if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
-      return block->data;
+      return block->address();
     }
   }
   return cache->pool->take_at_hand(*cache, {bytes, alignment, BlockUse::raw});
@@ -59,7 +59,7 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
     return false;
   if (slab != nullptr && slab->pool() == cache->serial && alignment <= cache->sizes.granule() && !cache->is_ordered)
       [[likely]] {
-    Block* block = slab->contains(data) ? slab->block_at(data) : nullptr;
+    Block* block = slab->block_at(data);
     if (block != nullptr && block->give({bytes, 0, BlockUse::raw}, Stamp::kNothing) == Return::done) [[likely]] {
       if (!cache->current->magazines[slab->size_class()].push(*block)) [[unlikely]]
         cache->pool->keep(*cache->current, *block, slab->size_class());
@@ -136,10 +136,9 @@ Return PoolResource::do_give(void* data, const Request& request, Stream& stream)
 }
 
 uint32_t PoolResource::taker_of(const void* data) noexcept {
-  if (Slab* slab = Slab::find(data); slab != nullptr && slab->pool() == serial_ && slab->contains(data)) {
-    const Block* block = slab->block_at(data);
-    return block != nullptr && block->is_live(BlockUse::raw) ? block->shelf() : Stamp::kNothing;
-  }
+  Slab* slab = nullptr;
+  if (const Block* block = find_block(data, slab))
+    return block->is_live(BlockUse::raw) ? block->shelf() : Stamp::kNothing;
   const Lock lock = enter();
   return arena_.taker_of(data);
 }
@@ -167,7 +166,7 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
       block = refill(here, size_class);
     if (block != nullptr) {
       block->take(request, here.lane.shelf());
-      return block->data;
+      return block->address();
     }
   }
   const Lock lock = enter();
@@ -201,27 +200,25 @@ Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
   return magazine.pop();
 }
 
-Return PoolResource::end_block(void* data, const Request& request, Slab*& slab, Block*& block) noexcept {
+Block* PoolResource::find_block(const void* data, Slab*& slab) const noexcept {
   slab = Slab::find(data);
-  if (slab == nullptr || slab->pool() != serial_ || !slab->contains(data)) {
-    slab = nullptr;
-    return Return::unknown;
-  }
-  block = slab->block_at(data);
-  if (block == nullptr) return Return::unknown;
-  if (request.alignment == alignment()) return block->give(request, block->shelf());
-  return block->is_live(request.use) ? Return::different : Return::unknown;
+  return slab == nullptr || slab->pool() != serial_ ? nullptr : slab->block_at(data);
+}
+
+Return PoolResource::end_block(Block& block, const Request& request) const noexcept {
+  if (request.alignment == alignment()) return block.give(request, block.shelf());
+  return block.is_live(request.use) ? Return::different : Return::unknown;
 }
 
 Return PoolResource::put_back(StreamCache& here, void* data, const Request& request) noexcept {
   Slab* slab = nullptr;
-  Block* block = nullptr;
-  const Return answer = end_block(data, request, slab, block);
-  if (slab == nullptr) {
+  Block* block = find_block(data, slab);
+  if (block == nullptr) {
     const Stamp stamp = here.lane.stamp();
     const Lock lock = enter();
     return arena_.give(data, request, stamp);
   }
+  const Return answer = end_block(*block, request);
   if (answer == Return::done) keep(here, *block, slab->size_class());
   return answer;
 }
@@ -244,9 +241,9 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
   const bool is_followed = here != nullptr && !is_lost();
   const bool is_reusable = is_followed ? make_stamp(uses, here->lane, stamp) : wait_for_all(uses, stream);
   Slab* slab = nullptr;
-  Block* block = nullptr;
-  Return answer = end_block(data, request, slab, block);
-  if (slab == nullptr) {
+  Block* block = find_block(data, slab);
+  Return answer = block == nullptr ? Return::unknown : end_block(*block, request);
+  if (block == nullptr) {
     const Lock lock = enter();
     answer = is_reusable ? arena_.give(data, request, stamp) : arena_.abandon(data, request);
   } else if (answer == Return::done && is_reusable) {

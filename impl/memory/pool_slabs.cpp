@@ -96,7 +96,7 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
       if (block == nullptr) block = lane->take_used(size_class, can_follow);
       if (block == nullptr) continue;
       block->take(request, here.shelf());
-      return block->data;
+      return block->address();
     }
   }
   for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf) {
@@ -115,7 +115,7 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
     if (block == nullptr && &here != &home_) block = home_.take_one(size_class, at_once);
     if (block != nullptr) {
       block->take(request, here.shelf());
-      return block->data;
+      return block->address();
     }
   }
   if (void* data = take_at_once(request, here.shelf())) return data;
@@ -167,11 +167,11 @@ void PoolResource::collect(Lock& lock) noexcept {
 void PoolResource::count_free_blocks() noexcept {
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
     for_each_block(*lane, [this](const Block& block, uint64_t) {
-      ++Slab::find(block.data)->free_count;
+      ++Slab::find(block.address())->free_count;
       ++collected_blocks_;
     });
     for (const UsedBlock* used = lane->used; used != nullptr; used = used->next)
-      ++Slab::find(used->block->data)->free_count;
+      ++Slab::find(used->block->address())->free_count;
   }
 }
 
@@ -179,11 +179,11 @@ void PoolResource::note_stamps() noexcept {
   OrderCalls calls;
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
     for_each_block(*lane, [&](const Block& block, uint64_t position) {
-      Slab& slab = *Slab::find(block.data);
+      Slab& slab = *Slab::find(block.address());
       if (is_free(slab) && !add_lane(slab, *lane, position, calls)) slab.is_stuck = true;
     });
     for (const UsedBlock* used = lane->used; used != nullptr; used = used->next) {
-      Slab& slab = *Slab::find(used->block->data);
+      Slab& slab = *Slab::find(used->block->address());
       for (const Point& point : used->points->list())
         if (is_free(slab) && !add_point(slab, point, calls)) slab.is_stuck = true;
     }
@@ -201,7 +201,7 @@ void PoolResource::drop_blocks_of_free_slabs() noexcept {
         uint32_t count = 0;
         for (Block* block = first; block != nullptr;) {
           Block* next = block->next;
-          if (!is_free(*Slab::find(block->data))) {
+          if (!is_free(*Slab::find(block->address()))) {
             block->next = std::exchange(kept, block);
             ++count;
           }
@@ -215,7 +215,7 @@ void PoolResource::drop_blocks_of_free_slabs() noexcept {
       }
     }
     for (UsedBlock** at = &lane->used; *at != nullptr;) {
-      if (is_free(*Slab::find((*at)->block->data))) {
+      if (is_free(*Slab::find((*at)->block->address()))) {
         const std::unique_ptr<UsedBlock> dropped(std::exchange(*at, (*at)->next));
       } else {
         at = &(*at)->next;

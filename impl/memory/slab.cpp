@@ -12,18 +12,17 @@
 namespace kina {
 namespace {
 
-constexpr uint32_t kRooms = 9;  // of 1, 2, 4 … 256 blocks
+constexpr uint32_t kLine = 4;  // records
 
+// Slabs without memory, by the quarter of their room.
 struct Unused {
   Mutex mutex{Mutex::Place::inner};
-  std::array<Slab*, kRooms> slabs{};
+  std::array<Slab*, 256 / kLine + 1> slabs{};
 };
 Unused& unused() noexcept {
   static Lasting<Unused> all;
   return *all;
 }
-
-uint32_t room_index(uint32_t count) noexcept { return static_cast<uint32_t>(std::bit_width(count - 1)); }
 
 }  // namespace
 
@@ -33,13 +32,13 @@ Slab* Slab::obtain(uint32_t room) noexcept {
   {
     Unused& all = unused();
     const std::lock_guard lock(all.mutex);
-    Slab*& first = all.slabs[room_index(room)];
+    Slab*& first = all.slabs[room / kLine];
     if (first != nullptr) return std::exchange(first, first->next);
   }
-  std::unique_ptr<Block[]> blocks(new (std::nothrow) Block[room]);
-  if (!blocks) return nullptr;
-  Slab* made = new (std::nothrow) Slab(blocks.get(), room);
-  if (made != nullptr) blocks.release();
+  void* memory = ::operator new (sizeof(Slab) + room * sizeof(Block), std::align_val_t{alignof(Slab)}, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  Slab* made = new (memory) Slab(room);
+  std::uninitialized_default_construct_n(made->blocks(), room);
   return made;
 }
 
@@ -66,7 +65,7 @@ Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, uint32_t count,
   if (!reserve_pages(address, count * block_bytes)) return nullptr;
   for (uint64_t page = address; page < address + count * block_bytes; page += SizeClasses::kPage)
     if (find(reinterpret_cast<void*>(page)) != nullptr) return nullptr;  // inside a block of another pool's slab
-  Slab* made = obtain(std::bit_ceil(count));
+  Slab* made = obtain((count + kLine - 1) / kLine * kLine);
   if (made == nullptr) return nullptr;
   constexpr auto kRelaxed = std::memory_order_relaxed;
   made->base_.store(address, kRelaxed);
@@ -76,11 +75,11 @@ Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, uint32_t count,
   made->size_class_.store(size_class, kRelaxed);
   made->pool_.store(pool, kRelaxed);
   for (uint32_t i = 0; i < count; ++i) {
-    Block& block = made->blocks_[i];
-    block.next = i + 1 < count ? &made->blocks_[i + 1] : nullptr;
+    Block& block = made->blocks()[i];
+    block.next = i + 1 < count ? &block + 1 : nullptr;
     block.next_batch.store(nullptr, kRelaxed);
     block.word.store(0, kRelaxed);
-    block.data = static_cast<std::byte*>(base) + i * block_bytes;
+    block.data.store(static_cast<std::byte*>(base) + i * block_bytes, kRelaxed);
   }
   set_pages(address, made->bytes(), made);
   return made;
@@ -95,7 +94,7 @@ void Slab::end() noexcept {
   points = nullptr;
   Unused& all = unused();
   const std::lock_guard lock(all.mutex);
-  Slab*& first = all.slabs[room_index(room_)];
+  Slab*& first = all.slabs[room_ / kLine];
   next = std::exchange(first, this);
 }
 

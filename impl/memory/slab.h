@@ -42,10 +42,10 @@ class SizeClasses {
     return std::max(least_blocks_of_slab(size_class),
                     static_cast<uint32_t>(std::min(16 * kPage / bytes_of(size_class), uint64_t{64})));
   }
-  // Blocks that move at once between a cache and its lane.
+  // Blocks that move at once between a cache and its lane: whole lines of their records.
   uint32_t batch_of(uint32_t size_class) const noexcept {
     if (granule() > kPage) return 4;  // nothing is cut, and 64 bits need not hold the sizes
-    return static_cast<uint32_t>(std::clamp(4 * kPage / bytes_of(size_class), uint64_t{4}, uint64_t{32}));
+    return static_cast<uint32_t>(std::clamp(4 * kPage / bytes_of(size_class), uint64_t{4}, uint64_t{32})) & ~3U;
   }
 
  private:
@@ -59,7 +59,7 @@ struct alignas(32) Block {
   Block* next = nullptr;
   std::atomic<Block*> next_batch{nullptr};
   std::atomic<uint64_t> word{0};
-  void* data = nullptr;
+  std::atomic<void*> data{nullptr};  // written while the slab is made, when stray addresses are looked up too
 
   static constexpr uint64_t kLive = uint64_t{1} << 63;
   static constexpr int kCountShift = 56;
@@ -71,6 +71,7 @@ struct alignas(32) Block {
   void take(const Request& request, uint32_t shelf) noexcept {
     word.store(live_word(request, shelf), std::memory_order_release);
   }
+  void* address() const noexcept { return data.load(std::memory_order_relaxed); }
   // Where a live block was taken.
   uint32_t shelf() const noexcept {
     return static_cast<uint32_t>(word.load(std::memory_order_relaxed) >> kShelfShift & kShelfMask);
@@ -101,12 +102,13 @@ struct alignas(32) Block {
   }
 };
 
-// One run of blocks. Records are never returned to the heap, only used again for slabs of as many blocks: whoever looks
-// up a stray address finds a record, even while the slab that it was ends.
-class Slab {
+// One run of blocks, and behind it their records: pairs of lines of the cache, so that threads which got different
+// batches of a slab write no line together. They are never returned to the heap, only used again for slabs of as many
+// blocks: whoever looks up a stray address finds a record, even while the slab that it was ends.
+class alignas(128) Slab {
  public:
-  // The slab of `blocks` blocks at `base`, entered for its addresses; NULL when host memory is out.
-  static Slab* make(uint64_t pool, void* base, uint32_t size_class, uint32_t blocks, const SizeClasses& sizes) noexcept;
+  // The slab of `count` blocks at `base`, entered for its addresses; NULL when host memory is out.
+  static Slab* make(uint64_t pool, void* base, uint32_t size_class, uint32_t count, const SizeClasses& sizes) noexcept;
   void end() noexcept;
 
   // The slab whose pages hold `data`, of whatever pool; NULL when there is none.
@@ -121,48 +123,47 @@ class Slab {
   uint32_t size_class() const noexcept { return size_class_.load(std::memory_order_relaxed); }
   uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   uint64_t bytes() const noexcept { return count() * block_bytes_.load(std::memory_order_relaxed); }
-  bool contains(const void* data) const noexcept { return offset_of(data) < bytes(); }
-  // The record of the block that starts at `data`, which lies in the slab; NULL when none starts there.
+  // The record of the block that starts at `data`; NULL when none does: behind the slab its last page is others'.
   Block* block_at(const void* data) noexcept {
-    const uint64_t offset = offset_of(data);
+    const uint64_t offset = reinterpret_cast<uint64_t>(data) - base_.load(std::memory_order_relaxed);
     const uint64_t index = (offset >> 8) * reciprocal_.load(std::memory_order_relaxed) >> 24;
-    if (index >= room_ || index * block_bytes_.load(std::memory_order_relaxed) != offset) return nullptr;
-    return &blocks_[index];
+    if (index >= room_) return nullptr;
+    Block* block = blocks() + index;
+    __builtin_prefetch(block, 1);  // or another core would be asked twice for the line: to read it, and to write
+    return block->address() == data ? block : nullptr;
   }
   // All blocks as one list.
-  Block* blocks() noexcept { return blocks_; }
+  Block* blocks() noexcept { return reinterpret_cast<Block*>(this + 1); }
   void* base() const noexcept { return reinterpret_cast<void*>(base_.load(std::memory_order_relaxed)); }
   uint64_t metadata_bytes() const noexcept { return sizeof(Slab) + room_ * sizeof(Block); }
-
-  // Of the pool that has it, guarded by its lock.
-  Slab* next = nullptr;
-  uint32_t free_count = 0;  // while the pool collects: blocks in its lists, and what follows them
-  bool is_stuck = false;
-  Stamp stamp;
-  Ref<Points> points;  // of the stamp, while they are gathered
 
  private:
   struct Leaf {
     std::atomic<Slab*> slabs[65536];
   };
-  Slab(Block* blocks, uint32_t room) noexcept : room_(room), blocks_(blocks) {}
+  explicit Slab(uint32_t room) noexcept : room_(room) {}
   static Slab* obtain(uint32_t room) noexcept;
   static bool reserve_pages(uint64_t base, uint64_t bytes) noexcept;
   static void set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept;
-  uint64_t offset_of(const void* data) const noexcept {
-    return reinterpret_cast<uint64_t>(data) - base_.load(std::memory_order_relaxed);
-  }
 
   static std::array<std::atomic<Leaf*>, 65536> leaves_;
 
   const uint32_t room_;
-  Block* const blocks_;
+  std::atomic<uint32_t> count_{0};
+  std::atomic<uint32_t> size_class_{0};
   std::atomic<uint64_t> pool_{0};
   std::atomic<uint64_t> base_{0};
   std::atomic<uint64_t> block_bytes_{1};
   std::atomic<uint64_t> reciprocal_{0};  // of the bytes of a block in units of 256, times 2^24
-  std::atomic<uint32_t> count_{0};
-  std::atomic<uint32_t> size_class_{0};
+
+ public:
+  // Of the pool that has it, guarded by its lock; nothing that a look-up reads.
+  alignas(64) Slab* next = nullptr;
+  uint32_t free_count = 0;  // while the pool collects: blocks in its lists, and what follows them
+  bool is_stuck = false;
+  Stamp stamp;
+  Ref<Points> points;  // of the stamp, while they are gathered
 };
+static_assert(sizeof(Slab) % alignof(Slab) == 0 && 4 * sizeof(Block) == alignof(Slab));
 
 }  // namespace kina

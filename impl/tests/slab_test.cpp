@@ -57,13 +57,13 @@ TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
       Block* block = slab->block_at(at(kBase + offset));
       ASSERT_EQ(block != nullptr, offset % bytes == 0);
       if (block != nullptr) {
-        ASSERT_EQ(block->data, at(kBase + offset));
+        ASSERT_EQ(block->address(), at(kBase + offset));
         ASSERT_TRUE(seen.insert(block).second);
       }
     }
     EXPECT_EQ(seen.size(), slab->count());
-    EXPECT_FALSE(slab->contains(at(kBase + slab->bytes())));
-    EXPECT_FALSE(slab->contains(at(kBase - 1)));
+    EXPECT_EQ(slab->block_at(at(kBase + slab->bytes())), nullptr);
+    EXPECT_EQ(slab->block_at(at(kBase - bytes)), nullptr);
     slab->end();
     ASSERT_EQ(Slab::find(at(kBase)), nullptr);
   }
