@@ -13,6 +13,9 @@ from .executor import Executor, Violation
 # Seconds without an answer after which a child of fork counts as hanging, on however loaded a machine.
 PATIENCE = 60
 
+# From Python 3.12 on, a fork beside other threads is warned of; here it is what tests are about.
+_OPTIONS = ("-W", "ignore:This process:DeprecationWarning")
+
 _PRELUDE = f"""
 PATIENCE = {PATIENCE}
 import ctypes, os, signal, sys, threading
@@ -43,7 +46,7 @@ def alone(rt: Executor, body: str, *arguments: str, seconds: float = 3 * PATIENC
     code = _PRELUDE + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), **variables}
     done = subprocess.run(
-        [sys.executable, "-c", code, rt.lib.path, *arguments],
+        [sys.executable, *_OPTIONS, "-c", code, rt.lib.path, *arguments],
         capture_output=True,
         text=True,
         timeout=seconds,
