@@ -127,7 +127,7 @@ class alignas(128) Slab {
   Block* block_at(const void* data) noexcept {
     const uint64_t offset = reinterpret_cast<uint64_t>(data) - base_.load(std::memory_order_relaxed);
     const uint64_t index = (offset >> 8) * reciprocal_.load(std::memory_order_relaxed) >> 24;
-    if (index >= room_) return nullptr;
+    if (index >= count()) return nullptr;
     Block* block = blocks() + index;
     __builtin_prefetch(block, 1);  // or another core would be asked twice for the line: to read it, and to write
     return block->address() == data ? block : nullptr;

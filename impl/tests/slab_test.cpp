@@ -69,6 +69,20 @@ TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
   }
 }
 
+// Behind a slab its last page is others', whatever the same records said of it before.
+TEST(Slab, RemembersNothingOfAnEarlierOne) {
+  const SizeClasses sizes(256);
+  constexpr uint64_t kBytes = 12288;
+  Slab* slab = Slab::make(7, at(kBase), sizes.class_of(kBytes), 8, sizes);
+  ASSERT_NE(slab, nullptr);
+  slab->end();
+  ASSERT_EQ(Slab::make(7, at(kBase), sizes.class_of(kBytes), 5, sizes), slab);
+
+  EXPECT_NE(slab->block_at(at(kBase + 4 * kBytes)), nullptr);
+  EXPECT_EQ(slab->block_at(at(kBase + 5 * kBytes)), nullptr);
+  slab->end();
+}
+
 TEST(Slab, IsNotMadeOnPagesOfAnother) {
   const SizeClasses sizes(256);
   Slab* slab = Slab::make(7, at(kBase), 40, 16, sizes);
