@@ -81,6 +81,13 @@ struct Magazine {
   }
 };
 
+// What callers called a pool and a stream when they were last looked up.
+struct CallNames {
+  uint64_t resource = 0, stream = 0;
+  const std::atomic<uint64_t>* resource_place = nullptr;
+  const std::atomic<uint64_t>* stream_place = nullptr;  // NULL: no stream was named
+};
+
 // The magazines of one thread for one lane.
 struct alignas(128) StreamCache {
   StreamCache(Lane& of, const SizeClasses& sizes) noexcept : lane(of) {
@@ -89,6 +96,7 @@ struct alignas(128) StreamCache {
 
   Lane& lane;
   StreamCache* next = nullptr;
+  CallNames names;
   std::array<Magazine, SizeClasses::kCount> magazines;
 };
 
@@ -125,8 +133,8 @@ class CacheCounters {
   }
 };
 
-// Belongs to its thread, which may look at it when the pool is gone. All but the names is guarded by `lock`; it opens
-// and closes under the lock of all caches as well.
+// Belongs to its thread, which may look at it when the pool is gone. All but names and the serial is guarded by `lock`;
+// it opens and closes under the lock of all caches as well.
 class alignas(128) PoolCache {
  public:
   explicit PoolCache(const ThreadBlock* thread) noexcept : owner(thread) {}
@@ -137,18 +145,15 @@ class alignas(128) PoolCache {
   OwnersLock lock;
   bool is_open = false;     // closed: `pool` may be gone
   bool is_ordered = false;  // what follows is the pool's
-  uint64_t serial = 0;
+  uint64_t serial = 0;      // of the pool that it was opened for last
   SizeClasses sizes{kStorageAlignment};
   PoolResource* pool = nullptr;
   StreamCache* current = nullptr;  // of the stream that it was used for last
   CacheCounters counters;
 
-  // What callers called the pool and the stream of `current` when they were last looked up; of its thread alone.
-  struct Names {
-    uint64_t resource = 0, stream = 0;
-    const std::atomic<uint64_t>* resource_place = nullptr;
-    const std::atomic<uint64_t>* stream_place = nullptr;  // NULL: no stream was named
-  } names;
+  // These are of its thread alone: the names of `current`, where it has some, and what the pool was called last.
+  CallNames names;
+  uint64_t pool_name = 0;
 
   StreamCache* streams = nullptr;
   const ThreadBlock* const owner;
@@ -163,8 +168,9 @@ class PoolCaches final : public ThreadPart {
   ~PoolCaches() override;
   PoolCache* first = nullptr;
 };
+PoolCache* first_cache(const ThreadBlock& thread) noexcept;
 
-// The fast way of the two raw block functions: for a thread that used this pool and stream last, and nothing unusual.
+// The fast way of the two raw block functions: for a thread that used this pool and stream before, and nothing unusual.
 // NULL or false: the ordinary way decides, with nothing changed.
 void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
 bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,11 +93,12 @@ KinaStatus PoolResource::start(Stream& stream) noexcept {
 }
 
 Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noexcept {
-  const bool is_due = is_collecting_due();
   Lock lock = enter();
   Lane* lane = lane_of(stream);
   const uint64_t needed = arena_.needed(request);
   if (lane == nullptr || needed == 0) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+  std::optional<bool> is_due;  // whether to collect rather than to grow
+  if (needed > SizeClasses::kLargest) is_due = true;
   bool is_hit = true;
   bool is_last_try = false;
   bool has_grown = false;
@@ -107,11 +109,16 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
       count_taken(request, is_hit);
       return {data, KINA_SUCCESS};
     }
+    if (!is_due) {
+      lock.unlock();
+      is_due = is_collecting_due();
+      lock = enter();
+      continue;
+    }
     is_hit = false;
     const Step step = has_grown ? Step{Step::Kind::refuse} : next_step(needed, is_last_try);
     KinaStatus status = KINA_ERROR_OUT_OF_MEMORY;
-    if (!has_collected && (step.kind == Step::Kind::refuse ||
-                           ((is_due || needed > SizeClasses::kLargest) && may_gain_by_collecting(needed)))) {
+    if (!has_collected && (step.kind == Step::Kind::refuse || (*is_due && may_gain_by_collecting(needed)))) {
       collect(lock);
       has_collected = true;
       continue;

@@ -65,6 +65,7 @@ class PoolResource final : public Resource {
   // ---- caches: pool_caches.cpp ----
   // The calling thread's cache, open and locked; NULL when host memory is out.
   PoolCache* enter_cache() noexcept;
+  bool enter_open(PoolCache& cache) const noexcept;
   PoolCache* open_cache(ThreadBlock& thread) noexcept;
   PoolCache* find_cache(ThreadBlock& thread) const noexcept;
   void renew_caches() noexcept;
@@ -120,6 +121,8 @@ class PoolResource final : public Resource {
   // Free bytes that belong to any stream, for work on `here`: first what it may have at once, then what it has to
   // wait for.
   void* search(const Request& request, Lane& here, bool has_collected, bool& is_hit) noexcept;
+  // What work on `here` is known to run after as it is.
+  void* take_in_known_order(const Request& request, Lane& here) noexcept;
   template <class F>
   void* search_lanes(const Request& request, Lane& here, F&& can_follow) noexcept;
 

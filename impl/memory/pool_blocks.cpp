@@ -9,18 +9,35 @@ namespace {
 
 using CacheLock = std::lock_guard<OwnersLock>;
 
-bool has_names(const PoolCache& cache, const ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
-  const PoolCache::Names& names = cache.names;
+bool has_names(const CallNames& names, const ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
   if (names.resource != resource || names.stream != stream || resource == 0) return false;
   if (names.resource_place->load(std::memory_order_acquire) != resource) return false;
   if (names.stream_place == nullptr) return thread.scopes.is_empty();
   return names.stream_place->load(std::memory_order_acquire) == stream;
 }
 
+// The thread goes back to a pool or a stream that it used before the newest one.
+[[gnu::noinline]] PoolCache* turn_to(ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
+  for (PoolCache* cache = first_cache(thread); cache != nullptr; cache = cache->next_of_thread) {
+    if (cache->pool_name != resource) continue;
+    const CacheLock lock(cache->lock);
+    if (!cache->is_open) continue;
+    for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
+      if (!has_names(known->names, thread, resource, stream)) continue;
+      cache->names = known->names;
+      cache->current = known;
+      return thread.newest_pool_cache = cache;
+    }
+  }
+  return nullptr;
+}
+
 PoolCache* named_cache(uint64_t resource, uint64_t stream) noexcept {
-  const ThreadBlock* thread = thread_block();
+  ThreadBlock* thread = thread_block();
   PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
-  return cache != nullptr && has_names(*cache, *thread, resource, stream) ? cache : nullptr;
+  if (cache == nullptr || has_names(cache->names, *thread, resource, stream)) [[likely]]
+    return cache;
+  return turn_to(*thread, resource, stream);
 }
 
 // A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
@@ -78,9 +95,11 @@ void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const
   const CacheLock lock(cache->lock);
   if (!cache->is_open || cache->pool != &pool || !is_at_hand_for(*cache, place)) return;
   if (stream == 0 && !thread->scopes.is_empty()) return;
-  cache->names = {resource, stream, resources().place_of(resource), stream == 0 ? nullptr : streams().place_of(stream)};
-  if (cache->names.resource_place == nullptr || (stream != 0 && cache->names.stream_place == nullptr))
-    cache->names = {};  // another thread ended the name meanwhile
+  CallNames names{resource, stream, resources().place_of(resource), stream == 0 ? nullptr : streams().place_of(stream)};
+  if (names.resource_place == nullptr || (stream != 0 && names.stream_place == nullptr))
+    names = {};  // another thread ended the name meanwhile
+  cache->names = cache->current->names = names;
+  cache->pool_name = names.resource;
 }
 
 // On streams that the caller uses by itself as well more is asked of a call than a cache knows.
@@ -99,10 +118,20 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
 }
 
 bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
-  request.alignment = std::max(request.alignment, alignment());
-  if (!is_ordinary(cache) || (is_ordered_ && taker_of(data) != cache.current->lane.shelf())) [[unlikely]]
+  if (!is_ordinary(cache)) [[unlikely]]
     return false;
-  if (put_back(*cache.current, data, request) != Return::done) return false;
+  request.alignment = std::max(request.alignment, alignment());
+  StreamCache& here = *cache.current;
+  const auto is_of_others = [&](uint32_t taker) { return is_ordered_ && taker != here.lane.shelf(); };
+  Slab* slab = nullptr;
+  if (Block* block = find_block(data, slab)) {
+    if (is_of_others(block->shelf()) || end_block(*block, request) != Return::done) return false;
+    keep(here, *block, slab->size_class());
+  } else {
+    const Stamp stamp = here.lane.stamp();
+    const Lock lock = enter();
+    if (is_of_others(arena_.taker_of(data)) || arena_.give(data, request, stamp) != Return::done) return false;
+  }
   count_given(cache, request);
   return true;
 }
@@ -170,7 +199,8 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
     }
   }
   const Lock lock = enter();
-  return take_at_once(request, here.lane.shelf());
+  void* data = take_at_once(request, here.lane.shelf());
+  return data != nullptr || !is_ordered_ ? data : take_in_known_order(request, here.lane);
 }
 
 // A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane.

@@ -43,6 +43,11 @@ bool OwnersLock::try_visit() noexcept {
   return false;
 }
 
+PoolCache* first_cache(const ThreadBlock& thread) noexcept {
+  const auto* caches = static_cast<const PoolCaches*>(thread.pool_caches.get());
+  return caches == nullptr ? nullptr : caches->first;
+}
+
 PoolCache::~PoolCache() {
   while (streams != nullptr) delete std::exchange(streams, streams->next);
 }
@@ -83,17 +88,23 @@ bool PoolResource::select(PoolCache& cache, Stream& stream) noexcept {
 
 PoolCache* PoolResource::enter_cache() noexcept {
   ThreadBlock* thread = thread_block();
-  PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
   while (thread != nullptr) {
-    if (cache != nullptr) {
-      cache->lock.lock();
-      if (cache->is_open && cache->pool == this) return cache;
-      cache->lock.unlock();
-    }
-    cache = open_cache(*thread);
-    if (cache == nullptr) break;
+    PoolCache* newest = thread->newest_pool_cache;
+    if (newest != nullptr && enter_open(*newest)) return newest;
+    for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread)
+      if (cache != newest && enter_open(*cache)) return thread->newest_pool_cache = cache;
+    if (open_cache(*thread) == nullptr) break;
   }
   return nullptr;
+}
+
+// Without the lock of all caches, for a thread that takes turns between pools.
+bool PoolResource::enter_open(PoolCache& cache) const noexcept {
+  if (cache.serial != serial_) return false;
+  cache.lock.lock();
+  if (cache.is_open) return true;
+  cache.lock.unlock();
+  return false;
 }
 
 // A cache that the thread has: of this pool, or closed, or made now.
@@ -124,6 +135,7 @@ PoolCache* PoolResource::open_cache(ThreadBlock& thread) noexcept {
   if (cache->pool == this) return cache;
   const std::lock_guard lock(cache->lock);
   cache->names = {};
+  cache->pool_name = 0;
   cache->pool = this;
   cache->serial = serial_;
   cache->sizes = sizes_;

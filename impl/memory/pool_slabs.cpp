@@ -107,6 +107,12 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
   return nullptr;
 }
 
+void* PoolResource::take_in_known_order(const Request& request, Lane& here) noexcept {
+  Stream& stream = *here.stream();
+  if (may_capture(stream)) return nullptr;  // a graph runs at times that no order is known of
+  return search_lanes(request, here, [&](const Point& point) { return is_ordered(stream, point); });
+}
+
 void* PoolResource::search(const Request& request, Lane& here, bool has_collected, bool& is_hit) noexcept {
   if (is_cut_from_slab(request)) {
     const uint32_t size_class = sizes_.class_of(request.bytes);

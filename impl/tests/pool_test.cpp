@@ -197,6 +197,39 @@ TEST(Pool, EndsWhileAThreadThatUsedItLivesOn) {
   user.join();
 }
 
+TEST(Pool, ServesAThreadThatTakesTurns) {
+  KinaResource host = nullptr;
+  ASSERT_EQ(runtime_resource_host(&host), KINA_SUCCESS);
+  std::vector<KinaResource> pools(3);
+  for (KinaResource& pool : pools) ASSERT_EQ(runtime_resource_pool(&pool, host, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_resource_release(host), KINA_SUCCESS);
+  constexpr uint64_t kBytes = 1000;
+  const auto pair = [](KinaResource pool) {
+    void* data = nullptr;
+    EXPECT_EQ(runtime_memory_allocate(&data, pool, kBytes, 0, nullptr), KINA_SUCCESS);
+    std::memset(data, 1, kBytes);
+    EXPECT_EQ(runtime_memory_deallocate(pool, data, kBytes, 0, nullptr), KINA_SUCCESS);
+    EXPECT_NE(runtime_memory_deallocate(pool, data, kBytes, 0, nullptr), KINA_SUCCESS);
+  };
+  constexpr uint64_t kTurns = 100;
+  for (uint64_t turn = 0; turn < kTurns; ++turn)
+    for (KinaResource pool : pools) pair(pool);
+  for (size_t left = pools.size(); left != 0; --left) {
+    for (size_t i = 0; i < left; ++i) {
+      KinaResourceInfo info{};
+      info.struct_size = sizeof info;
+      ASSERT_EQ(runtime_resource_info(&info, pools[i]), KINA_SUCCESS);
+      EXPECT_EQ(info.allocations, kTurns + pools.size() - left);
+      EXPECT_EQ(info.live_bytes, 0U);
+      EXPECT_EQ(info.peak_bytes, kBytes);
+    }
+    ASSERT_EQ(runtime_resource_release(pools[left - 1]), KINA_SUCCESS);
+    void* data = nullptr;
+    EXPECT_EQ(runtime_memory_allocate(&data, pools[left - 1], kBytes, 0, nullptr), KINA_ERROR_INVALID_HANDLE);
+    for (size_t i = 0; i + 1 < left; ++i) pair(pools[i]);
+  }
+}
+
 TEST(Pool, LivesAsLongAsARawBlock) {
   Ref<Resource> upstream = make_device_resource(host_device());
   KinaPoolParams params = KINA_POOL_PARAMS_INIT;
