@@ -23,7 +23,8 @@ extern "C" void* malloc(size_t bytes) {
 
 namespace orders {
 
-// The device's memory itself, or pools over it: a small one that grows and gives back, and one that must reclaim.
+// The device's memory itself, or pools over it: a small one that grows and gives back, and one that must reclaim. At
+// times it does not wait for what is seen to have run, and at times there is more above it.
 void Program::choose_resources() {
   for (int32_t device = 0; device < kDevices; ++device) {
     const uint64_t choice = below(3);
@@ -33,10 +34,26 @@ void Program::choose_resources() {
     KinaPoolParams params = KINA_POOL_PARAMS_INIT;
     params.initial_bytes = choice == 1 ? kMebibyte : kMebibyte / 16;
     params.maximum_bytes = choice == 1 ? 0 : 4 * kMebibyte;
+    params.flags = below(4) == 0 ? KINA_POOL_OPPORTUNISTIC : 0;
     ok(runtime_resource_pool(&pool, base, &params), "pool");
-    ok(runtime_resource_set_default(nullptr, kDLExtDev, device, pool), "set default");
+    ok(runtime_resource_set_default(nullptr, kDLExtDev, device, below(2) == 0 ? pool : above(pool)), "set default");
   }
   for (int32_t device = 0; device < kDevices; ++device) unordered_[device] = make_unordered_resource(device);
+}
+
+// A resource that passes blocks of `pool` on.
+KinaResource Program::above(KinaResource pool) {
+  KinaResource made = nullptr;
+  KinaLoggingParams nowhere = KINA_LOGGING_PARAMS_INIT;
+  nowhere.path = "/dev/null";
+  KinaPoolParams small = KINA_POOL_PARAMS_INIT;
+  small.initial_bytes = kMebibyte / 16;
+  switch (below(3)) {
+    case 0: ok(runtime_resource_limit(&made, pool, kUnlimited), "limit"); break;
+    case 1: ok(runtime_resource_logging(&made, pool, &nowhere), "logging"); break;
+    default: ok(runtime_resource_pool(&made, pool, &small), "pool over a pool");
+  }
+  return made;
 }
 
 void Program::trim() {

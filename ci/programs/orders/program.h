@@ -83,6 +83,7 @@ class Program {
 
   // memory.cpp: blocks that many streams used, and releases for which no memory of the host is left.
   void choose_resources();
+  KinaResource above(KinaResource pool);
   void trim();
   KinaScope push_small_pool(int32_t device);
   void pop_small_pool(KinaScope scope);
