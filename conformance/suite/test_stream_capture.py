@@ -85,6 +85,28 @@ def negated(rt: Executor, x: Tensor, out: Tensor | None = None) -> Tensor:
     return tensor
 
 
+@clause("KINA-RESOURCE-47", "09588531")
+@clause("KINA-RESOURCE-73", "79cb8445")
+def test_bytes_that_a_captured_stream_gave_up_stay_in_the_pool(rt: Executor) -> None:
+    stream: Handle = rt.call("runtime_stream_checkout", **CAPTURED).succeeds().out
+    base = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
+    params = {"initial_bytes": 2**20, "growth": "KINA_GROWTH_NONE"}
+    pool: Handle = rt.call("runtime_resource_pool", base, params=params).succeeds().out
+    Native.of(rt, stream)  # from here on there may be work on it that nobody knows of
+    block = rt.call("runtime_memory_allocate", pool, 2**20, 0, stream).succeeds().out
+    rt.call("runtime_memory_deallocate", pool, block, 2**20, 0, stream).succeeds()
+    trim = rt.call("runtime_resource_trim", resource=pool, keep_bytes=0)
+
+    with unannounced(rt, stream):
+        assert trim.succeeds().released_bytes == 0
+        info = rt.call("runtime_resource_info", pool).succeeds().out
+        assert (info.reserved_bytes, info.leaked_bytes) == (2**20, 0)
+
+    assert trim.succeeds().released_bytes == 2**20
+    again = rt.call("runtime_memory_allocate", pool, 2**20, 0, stream).succeeds().out
+    rt.call("runtime_memory_deallocate", pool, again, 2**20, 0, stream).succeeds()
+
+
 @clause("KINA-STREAM-39", "f2ebef15")
 @clause("KINA-STREAM-40", "52279429")
 def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> None:

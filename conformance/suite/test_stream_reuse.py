@@ -29,7 +29,7 @@ from kina_conformance.devices import (
 )
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import Producer
-from kina_conformance.resources import KINDS, Info, Made, address, in_thread
+from kina_conformance.resources import KINDS, Info, Made, Rows, address, in_thread
 
 pytestmark = pytest.mark.needs("sim")
 
@@ -51,6 +51,13 @@ def give(rt: Executor, resource: Handle, block: Any, stream: Handle, size: int =
 def narrow(rt: Executor, blocks: int = 1) -> Handle:
     """A pool with room for so many blocks of `BYTES`: who gets the next one gets bytes that somebody had."""
     return pool(rt, initial_bytes=blocks * (BYTES + 255) // 256 * 256, growth="KINA_GROWTH_NONE")
+
+
+def under(rt: Executor, adaptor: str, upstream: Handle) -> Handle:
+    if adaptor == "logging":
+        return Rows(rt).make(upstream)
+    made: Handle = rt.call("runtime_resource_limit", upstream, MIB).succeeds().out if adaptor else upstream
+    return made
 
 
 def used(rt: Executor, block: Any, stream: Handle, value: float) -> Tensor:
@@ -162,8 +169,9 @@ def test_a_stream_that_passes_a_block_on_unused_still_waits_for_the_work_before_
 
 
 @clause("KINA-RESOURCE-24", "cacfffc5")
-def test_a_block_given_up_on_another_stream_still_waits_for_the_work_before_it(rt: Executor) -> None:
-    resource = narrow(rt)
+@pytest.mark.parametrize("adaptor", ["", "limit", "logging"])
+def test_a_block_given_up_on_another_stream_still_waits_for_the_work_before_it(rt: Executor, adaptor: str) -> None:
+    resource = under(rt, adaptor, narrow(rt))
     for _ in range(ROUNDS):
         first, second, third = checkout(rt), checkout(rt), checkout(rt)
         block = take(rt, resource, first)

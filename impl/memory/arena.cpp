@@ -303,35 +303,41 @@ void Arena::join(const Run& run, const Stamp& stamp) noexcept {
   link(*run.first);
 }
 
-const Arena::Span* Arena::find_free_span(uint64_t keep_bytes) const noexcept {
-  for (const Span* span = spans_; span != nullptr; span = span->next) {
+Arena::Span* Arena::find_free_span(uint64_t keep_bytes, uint64_t round) const noexcept {
+  for (Span* span = spans_; span != nullptr; span = span->next) {
     uint64_t bytes = 0;
     const Piece* piece = span->first;
     for (; piece != nullptr && piece->is_free; piece = piece->higher) bytes += piece->bytes;
-    if (piece == nullptr && free_bytes_ >= keep_bytes && free_bytes_ - keep_bytes >= bytes) return span;
+    const bool is_free = piece == nullptr && span->back_in < round;
+    if (is_free && free_bytes_ >= keep_bytes && free_bytes_ - keep_bytes >= bytes) return span;
   }
   return nullptr;
 }
 
-ArenaSpan Arena::detach(const Span& span, Run& pieces) noexcept {
-  const ArenaSpan memory = span.memory;
-  pieces = {span.first, nullptr};
+Arena::Run Arena::detach(Span& span) noexcept {
   for (Piece* piece = span.first; piece != nullptr; piece = piece->higher) unlink(*piece);
   Span** at = &spans_;
   while (*at != &span) at = &(*at)->next;
-  delete std::exchange(*at, (*at)->next);
+  *at = span.next;
+  return {span.first, nullptr};
+}
+
+void Arena::end(Span& span) noexcept {
+  for (Piece* piece = span.first; piece != nullptr;) end_piece(*std::exchange(piece, piece->higher));
+  delete &span;
   table_bytes_ -= sizeof(Span);
-  return memory;
+}
+
+void Arena::come_back(Span& span, uint64_t round) noexcept {
+  for (Piece* piece = span.first; piece != nullptr; piece = piece->higher) link(*piece);
+  span.next = std::exchange(spans_, &span);
+  span.back_in = round;
 }
 
 Stamp Arena::next_stamp(Run& pieces) const noexcept {
   const Piece& first = *pieces.first;
   pieces.first = pieces.first == pieces.last ? nullptr : first.higher;
   return stamp_of(first);
-}
-
-void Arena::end(const Run& pieces) noexcept {
-  for (Piece* piece = pieces.first; piece != nullptr;) end_piece(*std::exchange(piece, piece->higher));
 }
 
 void Arena::link(Piece& piece) noexcept {

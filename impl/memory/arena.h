@@ -100,12 +100,14 @@ class Arena {
   void for_each_span(F&& f) const {
     for (const Span* span = spans_; span != nullptr; span = span->next) f(span->memory);
   }
-  // A wholly free span whose going leaves at least `keep_bytes` free bytes; NULL when there is none.
-  const Span* find_free_span(uint64_t keep_bytes) const noexcept;
-  // Takes it out. Its pieces, which say what its memory has to wait for, end later.
-  ArenaSpan detach(const Span& span, Run& pieces) noexcept;
+  // A wholly free span whose going leaves at least `keep_bytes` free bytes, and that did not come back in this round or
+  // a later one; NULL when there is none.
+  Span* find_free_span(uint64_t keep_bytes, uint64_t round = 1) const noexcept;
+  // Takes it out with its pieces, which say what its memory has to wait for: it ends, or comes back as it was.
+  Run detach(Span& span) noexcept;
+  void end(Span& span) noexcept;
+  void come_back(Span& span, uint64_t round) noexcept;
   Stamp next_stamp(Run& pieces) const noexcept;  // of the first one, which is left out then
-  void end(const Run& pieces) noexcept;
 
   // Calls f(point) for all that their stamps say until it answers false; returns whether it never did.
   template <class F>
@@ -148,6 +150,7 @@ class Arena {
     ArenaSpan memory;
     Piece* first;  // NULL when the span is smaller than a granule
     Span* next;
+    uint64_t back_in = 0;  // the round in which it came back last
   };
   struct Slab {
     std::array<Piece, 128> pieces;

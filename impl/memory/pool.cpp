@@ -214,21 +214,26 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
   uint64_t total = 0;
   Visit visit{std::this_thread::get_id(), 0};
   add(visit);
-  while (const auto* free_span = arena_.find_free_span(kept)) {
-    Arena::Run pieces;
-    const ArenaSpan span = arena_.detach(*free_span, pieces);
-    visit.bytes = span.bytes;
-    moving_bytes_ += span.bytes;
-    counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t round = ++shed_rounds_;
+  while (auto* span = arena_.find_free_span(kept, round)) {
+    const Arena::Run pieces = arena_.detach(*span);
+    const uint64_t bytes = visit.bytes = span->memory.bytes;
+    moving_bytes_ += bytes;
     const bool is_over = follow(pieces, stream, lock);
-    lock.unlock();
-    give_upstream(span, is_over, stream);
-    come_back(visit, lock);
-    arena_.end(pieces);
-    reserved_bytes_ -= span.bytes;
-    moving_bytes_ -= span.bytes;
+    const bool is_gone = is_over || is_lost();
+    if (is_gone) {
+      counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
+      lock.unlock();
+      give_upstream(span->memory, is_over, stream);
+      come_back(visit, lock);
+      arena_.end(*span);
+      reserved_bytes_ -= bytes;
+      total += bytes;
+    } else {
+      arena_.come_back(*span, round);
+    }
+    moving_bytes_ -= bytes;
     visit.bytes = 0;
-    total += span.bytes;
   }
   if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
   leave(visit);

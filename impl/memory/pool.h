@@ -58,7 +58,9 @@ class PoolResource final : public Resource {
   bool has_own_account() const noexcept override { return true; }
   Ending release_near_end() const noexcept override;
   Allocation do_take(const Request& request, Stream& stream) noexcept override;
-  Return do_give(void* data, const Request& request, Stream& stream) noexcept override;
+  Return do_give(void* data, const Request& request, Stream& stream) noexcept override {
+    return do_give_after({}, data, request, stream);
+  }
   Return do_give_after(std::span<const Point> uses, void* data, const Request& request,
                        Stream& stream) noexcept override;
 
@@ -87,16 +89,18 @@ class PoolResource final : public Resource {
   bool is_ordinary(const PoolCache& cache) const noexcept;
   void* serve(StreamCache& here, const Request& request) noexcept;
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
-  // The shelf of the stream that a live raw block was taken on.
-  uint32_t taker_of(const void* data) noexcept;
+  // The stream that a live block was taken on, where there is an order of streams.
+  Stream* taker_of(const void* data) noexcept;
   // The record of a block of one of the pool's slabs; NULL where the arena knows.
   Block* find_block(const void* data, Slab*& slab) const noexcept;
   Return end_block(Block& block, const Request& request) const noexcept;
-  Return put_back(StreamCache& here, void* data, const Request& request) noexcept;
+  // What all uses of are on the stream that gives it up; false, with nothing changed, where another one took it.
+  bool put_back(StreamCache& here, void* data, const Request& request, Return& answer) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                         Stream& stream) noexcept;
-  bool wait_for_all(std::span<const Point> uses, Stream& stream) noexcept;
-  bool make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept;
+  // `taker` is NULL where it is the stream that gives up.
+  bool wait_for_all(std::span<const Point> uses, Stream* taker, Stream& stream) noexcept;
+  bool make_stamp(std::span<const Point> uses, Stream* taker, Lane& lane, Stamp& stamp) noexcept;
   void keep_after(const Stamp& stamp, Lane& lane, Block& block, uint32_t size_class) noexcept;
 
   // ---- slabs: pool_slabs.cpp ----
@@ -185,6 +189,7 @@ class PoolResource final : public Resource {
   uint64_t collected_at_ = 0;      // allocations by then
   std::array<uint8_t, SizeClasses::kCount> demand_{};
   std::array<uint32_t, SizeClasses::kCount> slab_counts_{};
+  uint64_t shed_rounds_ = 0;
   uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out
   uint64_t initial_bytes_;       // of the span that comes first; 0 when it has come
   Visit* visits_ = nullptr;      // on the stacks of threads of this process

@@ -118,20 +118,10 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
 }
 
 bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
-  if (!is_ordinary(cache)) [[unlikely]]
-    return false;
   request.alignment = std::max(request.alignment, alignment());
-  StreamCache& here = *cache.current;
-  const auto is_of_others = [&](uint32_t taker) { return is_ordered_ && taker != here.lane.shelf(); };
-  Slab* slab = nullptr;
-  if (Block* block = find_block(data, slab)) {
-    if (is_of_others(block->shelf()) || end_block(*block, request) != Return::done) return false;
-    keep(here, *block, slab->size_class());
-  } else {
-    const Stamp stamp = here.lane.stamp();
-    const Lock lock = enter();
-    if (is_of_others(arena_.taker_of(data)) || arena_.give(data, request, stamp) != Return::done) return false;
-  }
+  Return answer = Return::unknown;
+  if (!is_ordinary(cache) || !put_back(*cache.current, data, request, answer) || answer != Return::done) [[unlikely]]
+    return false;
   count_given(cache, request);
   return true;
 }
@@ -150,28 +140,6 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
   return take_slowly(request, stream);
 }
 
-// Whoever gave the bytes up before a block was taken is waited for by the stream that took it. A raw block may be given
-// up on another one, which nobody has to order after that.
-Return PoolResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  Stream* taker = nullptr;
-  if (is_ordered_ && request.use == BlockUse::raw) {
-    const uint32_t shelf = taker_of(data);
-    const Lock lock = enter();
-    taker = arena_.stream_of(shelf);
-  }
-  if (taker == nullptr || taker == &stream) return do_give_after({}, data, request, stream);
-  const Point taken = now(*taker);
-  return do_give_after({&taken, 1}, data, request, stream);
-}
-
-uint32_t PoolResource::taker_of(const void* data) noexcept {
-  Slab* slab = nullptr;
-  if (const Block* block = find_block(data, slab))
-    return block->is_live(BlockUse::raw) ? block->shelf() : Stamp::kNothing;
-  const Lock lock = enter();
-  return arena_.taker_of(data);
-}
-
 // Nobody waits: whoever is given the bytes next runs after what is under way on them now.
 Return PoolResource::do_give_after(std::span<const Point> uses, void* data, const Request& request,
                                    Stream& stream) noexcept {
@@ -179,8 +147,9 @@ Return PoolResource::do_give_after(std::span<const Point> uses, void* data, cons
   if (cache == nullptr) return give_without_cache(uses, data, request, stream);
   const CacheLock lock(cache->lock, std::adopt_lock);
   StreamCache* here = select(*cache, stream) ? cache->current : nullptr;
+  Return answer = Return::unknown;
   const bool is_usual = here != nullptr && uses.empty() && !is_lost();
-  const Return answer = is_usual ? put_back(*here, data, request) : put_back_after(uses, here, data, request, stream);
+  if (!is_usual || !put_back(*here, data, request, answer)) answer = put_back_after(uses, here, data, request, stream);
   if (answer == Return::done) count_given(*cache, request);
   return answer;
 }
@@ -240,17 +209,30 @@ Return PoolResource::end_block(Block& block, const Request& request) const noexc
   return block.is_live(request.use) ? Return::different : Return::unknown;
 }
 
-Return PoolResource::put_back(StreamCache& here, void* data, const Request& request) noexcept {
+// Whoever gave the bytes up before a block was taken is waited for by the stream that took it. A block may be given up
+// on another one, which nobody has to order after that.
+bool PoolResource::put_back(StreamCache& here, void* data, const Request& request, Return& answer) noexcept {
+  const auto is_of_others = [&](uint32_t taker) { return is_ordered_ && taker != here.lane.shelf(); };
   Slab* slab = nullptr;
-  Block* block = find_block(data, slab);
-  if (block == nullptr) {
-    const Stamp stamp = here.lane.stamp();
-    const Lock lock = enter();
-    return arena_.give(data, request, stamp);
+  if (Block* block = find_block(data, slab)) {
+    if (is_of_others(block->shelf())) return false;
+    answer = end_block(*block, request);
+    if (answer == Return::done) keep(here, *block, slab->size_class());
+    return true;
   }
-  const Return answer = end_block(*block, request);
-  if (answer == Return::done) keep(here, *block, slab->size_class());
-  return answer;
+  const Stamp stamp = here.lane.stamp();
+  const Lock lock = enter();
+  if (is_of_others(arena_.taker_of(data))) return false;
+  answer = arena_.give(data, request, stamp);
+  return true;
+}
+
+Stream* PoolResource::taker_of(const void* data) noexcept {
+  if (!is_ordered_) return nullptr;
+  Slab* slab = nullptr;
+  const Block* block = find_block(data, slab);
+  const Lock lock = enter();
+  return arena_.stream_of(block == nullptr ? arena_.taker_of(data) : block->shelf());
 }
 
 void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class) noexcept {
@@ -268,8 +250,10 @@ void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class) no
 Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                                     Stream& stream) noexcept {
   Stamp stamp;
+  Stream* taker = taker_of(data);
+  if (taker == &stream) taker = nullptr;
   const bool is_followed = here != nullptr && !is_lost();
-  const bool is_reusable = is_followed ? make_stamp(uses, here->lane, stamp) : wait_for_all(uses, stream);
+  const bool is_reusable = is_followed ? make_stamp(uses, taker, here->lane, stamp) : wait_for_all(uses, taker, stream);
   Slab* slab = nullptr;
   Block* block = find_block(data, slab);
   Return answer = block == nullptr ? Return::unknown : end_block(*block, request);
@@ -283,23 +267,26 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
   return answer;
 }
 
-bool PoolResource::wait_for_all(std::span<const Point> uses, Stream& stream) noexcept {
+bool PoolResource::wait_for_all(std::span<const Point> uses, Stream* taker, Stream& stream) noexcept {
   if (!is_ordered_) return true;
-  return std::all_of(uses.begin(), uses.end(), [](const Point& use) { return try_wait_for(use); }) && settle(stream);
+  return std::all_of(uses.begin(), uses.end(), [](const Point& use) { return try_wait_for(use); }) &&
+         (taker == nullptr || settle(*taker)) && settle(stream);
 }
 
 // Without host memory to remember the uses the stream waits for them now.
-bool PoolResource::make_stamp(std::span<const Point> uses, Lane& lane, Stamp& stamp) noexcept {
+bool PoolResource::make_stamp(std::span<const Point> uses, Stream* taker, Lane& lane, Stamp& stamp) noexcept {
   OrderCalls calls;
   Ref<Points> points = Ref<Points>::adopt(new (std::nothrow) Points);
-  bool is_made = true;
-  for (const Point& use : uses)
-    is_made = is_made && (points ? points->add(use, calls) : try_order_after(*lane.stream(), use, calls));
-  count(calls);
+  const auto add = [&](const Point& use) {
+    return points ? points->add(use, calls) : try_order_after(*lane.stream(), use, calls);
+  };
+  bool is_made = std::all_of(uses.begin(), uses.end(), add) && (taker == nullptr || add(now(*taker)));
   stamp = lane.stamp();
-  if (!points) return is_made;
-  is_made = is_made && points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
-  stamp = {Stamp::kPoints, 0, nullptr, std::move(points)};
+  if (points) {
+    is_made = is_made && points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
+    stamp = {Stamp::kPoints, 0, nullptr, std::move(points)};
+  }
+  count(calls);
   return is_made;
 }
 

@@ -19,12 +19,35 @@ void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 uint64_t number(const void* data) { return reinterpret_cast<uint64_t>(data); }
 
 bool remove_free_span(Arena& arena, uint64_t keep_bytes, ArenaSpan& removed) {
-  const auto* span = arena.find_free_span(keep_bytes);
+  auto* span = arena.find_free_span(keep_bytes);
   if (span == nullptr) return false;
-  Arena::Run pieces;
-  removed = arena.detach(*span, pieces);
-  arena.end(pieces);
+  removed = span->memory;
+  arena.detach(*span);
+  arena.end(*span);
   return true;
+}
+
+TEST(Arena, TakesASpanBackAsItWas) {
+  Arena arena(kGranule);
+  for (uint64_t base : {uint64_t{1} << 20, uint64_t{1} << 30}) ASSERT_TRUE(arena.add({at(base), 4096, kGranule}));
+  const uint64_t metadata = arena.metadata_bytes();
+  auto* first = arena.find_free_span(0, 5);
+  ASSERT_NE(first, nullptr);
+  arena.detach(*first);
+  EXPECT_EQ(arena.free_bytes(), 4096U);
+  arena.come_back(*first, 5);
+  EXPECT_EQ(arena.free_bytes(), 8192U);
+  EXPECT_EQ(arena.metadata_bytes(), metadata);
+
+  auto* second = arena.find_free_span(0, 5);
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(second, first);
+  arena.detach(*second);
+  arena.come_back(*second, 6);
+  EXPECT_EQ(arena.find_free_span(0, 5), nullptr);
+  EXPECT_EQ(arena.find_free_span(0, 6), first);
+  EXPECT_NE(arena.take({4096, kGranule, BlockUse::internal}), nullptr);
+  EXPECT_NE(arena.take({4096, kGranule, BlockUse::internal}), nullptr);
 }
 
 TEST(AddressTable, AnswersAsAMapDoes) {
