@@ -40,12 +40,13 @@ kina_plant(unlocked impl/core/condition.cpp
   "  failures_.mark(")
 
 # Late failures that are lost, each in its own way. Found by ci/failures.
-kina_plant(unheard impl/core/check.cpp "finding_->is_set != 0" "false")
+kina_plant(unheard impl/core/check.cpp "finding_->runs != 0" "false")
 kina_plant(stranded impl/core/condition.cpp "doubts.hand_on(*read);" "(void)read, (void)doubts;")
 kina_plant(unrepaired impl/core/condition.cpp
-  "  } else {\n    clear_doubts(runs);\n  }"
+  "  } else {\n    doubts_.clear_what_can_be(runs);\n  }"
   "  }")
 kina_plant(youngest impl/core/check.cpp
   "candidate.check->number() - 1 < number - 1"
   "candidate.check->number() - 1 > number - 1")
+kina_plant(unreplayed impl/api/tensor.cpp "used.storage()->collect_replays(call.function, user)" "(void)call")
 kina_plant(eager impl/core/check.cpp "if (look == Look::all) return {hidden, open};" "(void)look; return {hidden, open};")

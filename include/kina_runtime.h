@@ -1678,7 +1678,7 @@ KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
  *
  * Later work of the library waits for it where it must, and the bytes are not used again before it has run. `access`
  * is `KINA_ACCESS_READ` (1), `KINA_ACCESS_WRITE` (2) or `KINA_ACCESS_READ_WRITE` (3). No byte is failed or repaired by
- * it [KINA-TENSOR-65].
+ * it [KINA-TENSOR-65]; what gathers of a graph met in its replays becomes a pending check [KINA-INDEXING-25].
  *
  * INVALID_ARGUMENT   NULL pointer, `tensor` empty, or borrowed with NULL or misaligned data or no such device
  * INVALID_HANDLE     `tensor` or `stream` is not live
@@ -1687,13 +1687,13 @@ KINA_API KinaStatus runtime_tensor_synchronize(const KinaTensor *tensor);
  * READ_ONLY          `access` writes and the tensor is READ_ONLY
  * UNSUPPORTED        a borrowed tensor, or an unknown `access`
  * OUT_OF_MEMORY      no host memory or device event
- * DEVICE, DEVICE_LOST   the device refused
+ * DEVICE, KERNEL_LAUNCH, DEVICE_LOST   the device refused
  *
  * since: 1.0
  * feature: core
  * null: stream
  * owner: tensor borrow, stream borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-64 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-TENSOR-2 KINA-TENSOR-19 KINA-TENSOR-20 KINA-TENSOR-22; INVALID_HANDLE KINA-STATUS-26 KINA-TENSOR-3 KINA-TENSOR-4 KINA-TENSOR-23; INVALID_SHAPE KINA-TENSOR-15 KINA-TENSOR-21 KINA-STATUS-25; DEVICE_MISMATCH KINA-TENSOR-40; READ_ONLY KINA-TENSOR-66; UNSUPPORTED KINA-TENSOR-17 KINA-STATUS-24 KINA-TENSOR-64 KINA-VERSION-16 KINA-STREAM-14 KINA-STREAM-41; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; KERNEL_LAUNCH KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host/enqueues
  * alloc: host, device
  * thread: any
@@ -2542,7 +2542,8 @@ KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, con
  *
  * Axes may be negative and then count from the end; indices may not [KINA-INDEXING-3, KINA-INDEXING-8, KINA-INDEXING-17]. No index makes the library read
  * outside `values` [KINA-INDEXING-12]. On the host an index out of range is found before anything is written; on a device the elements concerned are 0 and
- * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11], or at the call where `out` can carry none [KINA-INDEXING-24].
+ * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11], or at the call where `out` can carry none [KINA-INDEXING-24]. A gather
+ * that is recorded checks its indices at every replay [KINA-INDEXING-25].
  */
 
 /**

@@ -198,6 +198,129 @@ def test_a_capture_whose_resource_is_exhausted_is_out_of_memory_and_goes_on(rt: 
     assert here(rt, y) == [-1.0] * 64
 
 
+class Chosen:
+    """Elements of [10, 20, 30, 40] in a graph: those that `indices` choose, and these negated."""
+
+    def __init__(self, rt: Executor) -> None:
+        self.rt, self.taken = rt, Taken(rt)
+        self.values, self.gathered, self.negated = (
+            there(rt, values) for values in ([10.0, 20.0, 30.0, 40.0], [0.0] * 2, [0.0] * 2)
+        )
+        self.indices = rt.call("runtime_copy", rt.tensor("i64", (2,), [0, 0]), **CAPTURED).succeeds().out
+        self.inputs = [self.values, self.indices]
+
+    def record(self) -> None:
+        call = self.rt.call("runtime_gpu_gather", self.values, self.indices)
+        assert call.status(out=self.gathered) == "SUCCESS"
+        call = self.rt.call("runtime_gpu_unary", self.gathered, op="KINA_UNARY_NEG")
+        assert call.status(out=self.negated) == "SUCCESS"
+
+    def choose(self, *indices: int) -> None:
+        chosen = self.rt.tensor("i64", (2,), indices, owned=True)
+        assert self.rt.call("runtime_copy", chosen, **CAPTURED).status(out=self.indices) == "SUCCESS"
+
+    def failure(self, x: Tensor) -> int:
+        return int(self.rt.call("runtime_failure_get", x).succeeds().out.failure)
+
+    def clear(self) -> None:
+        for x in (self.gathered, self.negated):
+            self.rt.call("runtime_failure_clear", tensor=x).succeeds()
+
+
+@clause("KINA-INDEXING-25", "2564a613")
+def test_every_replay_of_a_gather_checks_its_indices(rt: Executor) -> None:
+    chosen = Chosen(rt)
+    with chosen.taken.recording():
+        chosen.record()
+
+    for number in range(6):
+        bad = number in {1, 2, 4}
+        chosen.choose(3, -1 if bad else number % 4)
+        chosen.taken.replay(chosen.inputs, [chosen.gathered, chosen.negated])
+
+        info = rt.call("runtime_failure_get", chosen.negated).succeeds().out
+        assert (info.failure != 0) == bad and info.failure == chosen.failure(chosen.gathered)
+        if bad:
+            assert rt.lib.status_name(info.status) == "INDEX_OUT_OF_RANGE"
+            assert rt.string(info.function) == "runtime_gpu_gather"
+            assert [rt.string(info.skipped[i]) for i in range(info.skipped_count)] == ["runtime_gpu_unary"]
+            assert rt.call("runtime_copy_to_host", chosen.negated).status() == "FAILED_INPUT"
+            chosen.clear()
+        assert here(rt, chosen.negated) == [-40.0, 0.0 if bad else -10.0 * (number % 4 + 1)]
+
+
+@clause("KINA-INDEXING-25", "2564a613")
+def test_a_replay_stops_nothing_and_its_check_travels(rt: Executor) -> None:
+    chosen = Chosen(rt)
+    with chosen.taken.recording():
+        chosen.record()
+    chosen.choose(4, 0)
+    chosen.taken.replay(chosen.inputs, [chosen.gathered, chosen.negated])
+
+    late = rt.empty()
+    assert rt.call("runtime_gpu_unary", chosen.negated, op="KINA_UNARY_NEG").status(out=late) == "SUCCESS"
+    chosen.choose(0, 0)
+    chosen.taken.replay(chosen.inputs, [chosen.gathered, chosen.negated])
+
+    assert chosen.failure(late) == chosen.failure(chosen.gathered) != 0
+
+
+@clause("KINA-INDEXING-25", "2564a613")
+def test_graphs_that_write_the_same_bytes_keep_their_checks(rt: Executor) -> None:
+    first, second = Chosen(rt), Chosen(rt)
+    second.gathered, second.negated = first.gathered, first.negated
+    plain = Taken(rt)
+    for graph in (first, second):
+        with graph.taken.recording():
+            graph.record()
+    with plain.recording():
+        assert rt.call("runtime_fill", first.negated, value=bytes(4), value_bytes=4).status() == "SUCCESS"
+
+    for bad in (first, second):
+        first.choose(0, 4 if bad is first else 0)
+        second.choose(0, 4 if bad is second else 0)
+        for graph in (first, second):
+            graph.taken.replay(graph.inputs, [graph.gathered, graph.negated])
+            assert (first.failure(first.negated) != 0) == (graph is bad)
+            first.clear()
+        plain.replay([], [first.negated])
+        assert here(rt, first.negated) == [0.0, 0.0]
+
+
+@clause("KINA-INDEXING-25", "2564a613")
+def test_recorded_work_that_writes_the_bytes_anew_takes_the_check_from_them(rt: Executor) -> None:
+    chosen = Chosen(rt)
+    with chosen.taken.recording():
+        chosen.record()
+        call = rt.call("runtime_fill", chosen.gathered, value=bytes(4), value_bytes=4)
+        assert call.status() == "SUCCESS"
+    chosen.choose(0, 4)
+
+    chosen.taken.replay(chosen.inputs, [chosen.gathered, chosen.negated])
+
+    assert here(rt, chosen.gathered) == [0.0, 0.0]
+    assert chosen.failure(chosen.negated) != 0
+
+
+@clause("KINA-INDEXING-25", "2564a613")
+def test_a_graph_checks_its_indices_also_when_what_it_gathered_is_gone(rt: Executor) -> None:
+    chosen = Chosen(rt)
+    with chosen.taken.recording():
+        inside = rt.call("runtime_gpu_gather", chosen.values, chosen.indices).succeeds().out
+        call = rt.call("runtime_gpu_unary", inside, op="KINA_UNARY_NEG")
+        assert call.status(out=chosen.negated) == "SUCCESS"
+        rt.call("runtime_free", tensor=inside).succeeds()
+    other = rt.call("runtime_copy", rt.tensor("i64", (2,), [0, 1]), **CAPTURED).succeeds().out
+
+    for bad in (True, False):
+        chosen.choose(0, 4 if bad else 0)
+        chosen.taken.replay(chosen.inputs, [chosen.negated])
+        beside = rt.empty()
+        assert rt.call("runtime_gpu_gather", chosen.values, other).status(out=beside) == "SUCCESS"
+        assert (chosen.failure(chosen.negated) != 0, chosen.failure(beside)) == (bad, 0)
+        chosen.clear()
+
+
 @clause("KINA-STREAM-40", "52279429")
 def test_a_recorded_call_repairs_nothing_and_is_nobodys_last_writer(rt: Executor) -> None:
     taken = Taken(rt)
@@ -366,19 +489,3 @@ def test_the_resource_of_a_capture_is_not_released(rt: Executor) -> None:
 
     rt.call("runtime_scope_pop", token).succeeds()
     rt.call("runtime_resource_release", taken.resource).succeeds()
-
-
-@clause("KINA-STREAM-40", "52279429")
-def test_a_recorded_gather_raises_no_alarm_when_a_replay_finds_a_bad_index(rt: Executor) -> None:
-    taken = Taken(rt)
-    x, y = there(rt, [1.0, 2.0, 3.0]), there(rt, [9.0, 9.0])
-    indices = rt.call("runtime_copy", rt.tensor("i64", (2,), [2, 0]), **CAPTURED).succeeds().out
-    with taken.recording():
-        rt.call("runtime_gpu_gather", x, indices, out=y).succeeds()
-
-    taken.replay([x, indices], [y])
-    assert here(rt, y) == [3.0, 1.0]
-
-    rt.call("runtime_copy", rt.tensor("i64", (2,), [1, 7]), **CAPTURED, out=indices).succeeds()
-    taken.replay([x, indices], [y])
-    assert here(rt, y) == [2.0, 0.0]

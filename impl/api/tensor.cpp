@@ -150,7 +150,7 @@ KinaStatus runtime_tensor_synchronize(const KinaTensor* tensor) {
 }
 
 KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream, KinaAccess access) {
-  return boundary(__func__, [&] {
+  return boundary(__func__, [&](const Call& call) {
     Input used(tensor, {1, "tensor"});
     StreamArgument ordered(stream, {2, "stream"}, Null::allowed);
     dereference_values(used, ordered);
@@ -168,6 +168,7 @@ KinaStatus runtime_tensor_record_use(const KinaTensor* tensor, KinaStream stream
     Turn turn;
     turn.add(*used.storage(), access == KINA_ACCESS_READ ? Access::read : Access::write, used.is_peer());
     turn.begin(user);
+    if (access != KINA_ACCESS_READ) used.storage()->collect_replays(call.function, user);
     const Point work = after_foreign_work(user);
     turn.end(work);
   });

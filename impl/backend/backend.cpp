@@ -15,6 +15,13 @@ namespace {
 void* Backend::allocate_shared(uint64_t bytes) noexcept { return std::calloc(1, bytes); }
 void Backend::check_indices(const GatherArgs&) const {}
 
+Row<CollectArgs> Backend::collect() const noexcept {
+  return [](const CollectArgs& args, NativeStream) {
+    if (args.met->runs != args.seen->runs) *args.out = *args.met;
+    *args.seen = *args.met;
+  };
+}
+
 // A device without streams of its own is never asked for what follows.
 NativeStream Backend::make_stream(int32_t) { refuse_synchronous(); }
 void Backend::end_stream(NativeStream) noexcept {}
@@ -24,6 +31,6 @@ void Backend::synchronize(NativeEvent) { refuse_synchronous(); }
 bool Backend::is_done(NativeEvent) { refuse_synchronous(); }
 bool Backend::is_idle(NativeStream) { return true; }
 void Backend::release(NativeEvent) noexcept {}
-bool Backend::is_capturing(NativeStream) { return false; }
+uint64_t Backend::capture(NativeStream) { return 0; }
 
 }  // namespace kina

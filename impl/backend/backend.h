@@ -111,10 +111,19 @@ struct MatmulArgs {
     f(workspace, Access::write);
   }
 };
-// What work that runs behind the call has to say; `is_set` is 0 where it met nothing.
+// What work that runs behind the call has to say: how many runs met something, and what the last of them met first.
 struct Finding {
-  int64_t is_set;
+  int64_t runs;
   int64_t value;
+};
+// `out`, which is empty, becomes what was met if any run has met something since `seen` was brought up to date, which
+// this does.
+struct CollectArgs {
+  Finding* out;
+  const Finding* met;
+  Finding* seen;
+  template <class F>
+  void each_view(F&&) {}  // findings are no bytes of a tensor
 };
 struct GatherArgs {
   View out, values, indices;
@@ -195,7 +204,8 @@ class Backend {
   // Whether all that was enqueued on the stream has run, whoever enqueued it.
   virtual bool is_idle(NativeStream stream);
   virtual void release(NativeEvent event) noexcept;
-  virtual bool is_capturing(NativeStream stream);
+  // The capture that the stream takes part in, which has a number of its own; 0: none.
+  virtual uint64_t capture(NativeStream stream);
 
   // Runs or enqueues `work` on `stream`. The host runs it before it returns. Memory that is out is found before the
   // first piece is on its way.
@@ -215,6 +225,7 @@ class Backend {
   // Throws INDEX_OUT_OF_RANGE. A device whose work runs behind the call cannot, and says so as a finding.
   virtual void check_indices(const GatherArgs& args) const;
   virtual Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept = 0;
+  virtual Row<CollectArgs> collect() const noexcept;
   virtual Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept = 0;
 
  protected:

@@ -5,10 +5,17 @@
 
 namespace kina {
 
-bool captures(Stream& stream) {
-  return stream.timeline.has_foreign_work.load(std::memory_order_acquire) &&
-         stream.device().backend().is_asynchronous() && stream.device().backend().is_capturing(stream.native());
+namespace {
+
+uint64_t capture_on(Stream& stream) {
+  const bool can_capture =
+      stream.timeline.has_foreign_work.load(std::memory_order_acquire) && stream.device().backend().is_asynchronous();
+  return can_capture ? stream.device().backend().capture(stream.native()) : 0;
 }
+
+}  // namespace
+
+bool captures(Stream& stream) { return capture_on(stream) != 0; }
 
 bool may_capture(Stream& stream) noexcept {
   try {
@@ -18,12 +25,15 @@ bool may_capture(Stream& stream) noexcept {
   }
 }
 
-bool is_recorded(Stream& stream) {
-  if (!captures(stream)) [[likely]]
-    return false;
+uint64_t recording_on(Stream& stream) {
+  const uint64_t capture = capture_on(stream);
+  if (capture == 0) [[likely]]
+    return 0;
   require<Message::capture_unannounced>(stream.is_announced(), "KINA-STREAM-41", {});
-  return true;
+  return capture;
 }
+
+bool is_recorded(Stream& stream) { return recording_on(stream) != 0; }
 
 void require_announced(Stream& stream) { (void)is_recorded(stream); }
 

@@ -15,6 +15,8 @@ bool may_capture(Stream& stream) noexcept;
 // The same for a call that is about to enqueue: UNSUPPORTED where a capture was not announced [KINA-STREAM-41].
 // What is recorded takes no part in the order of what runs: it waits for nothing and is nobody's last use.
 bool is_recorded(Stream& stream);
+// The number of the capture that records it; 0: none does.
+uint64_t recording_on(Stream& stream);
 void require_announced(Stream& stream);
 
 // UNSUPPORTED where `stream` captures: nobody can wait for it [KINA-STREAM-22].

@@ -40,6 +40,11 @@ class OpenChecks {
     check.older_ = check.newer_ = nullptr;
   }
 
+  uint64_t next_number() noexcept {
+    const std::lock_guard lock(mutex_);
+    return ++newest_number_;
+  }
+
   // The oldest one behind `number` that runs before what is enqueued on `stream` from now on.
   Ref<Check> next_before(const Stream& stream, uint64_t number) {
     const std::lock_guard lock(mutex_);
@@ -66,6 +71,12 @@ Check::Check(const char* function, Stream& stream, int64_t extent)
       finding_(Findings::of(stream.device().backend()).take()),
       point_{Ref<Stream>::share(&stream), 0} {}
 
+Ref<Check> Check::for_replays(const Ref<Check>& recorded, Stream& stream) {
+  Ref<Check> made = make(recorded->function_, stream, recorded->extent_);
+  made->recorded_ = recorded;
+  return made;
+}
+
 Check::~Check() {
   Findings& findings = Findings::of(point_.stream->device().backend());
   if (!is_enqueued_) {
@@ -81,6 +92,11 @@ void Check::enqueued(const Point& point) noexcept {
   point_ = point;
   is_enqueued_ = true;
   OpenChecks::instance().add(*this);
+}
+
+void Check::recorded(uint64_t capture) noexcept {
+  capture_ = capture;
+  number_ = OpenChecks::instance().next_number();
 }
 
 // What is known stays known, except that a failure is shown.
@@ -114,7 +130,7 @@ bool Check::is_over() noexcept {
 
 // The work is over, or lost.
 bool Check::settle_by_finding() noexcept {
-  const bool is_found = is_lost_.load(std::memory_order_acquire) || finding_->is_set != 0;
+  const bool is_found = is_lost_.load(std::memory_order_acquire) || finding_->runs != 0;
   settle(is_found ? State::failed : State::fine);
   return is_found;
 }
@@ -131,10 +147,16 @@ Error Check::error() const {
 }
 
 Ref<Failure> Check::failure() {
-  const std::lock_guard lock(shared_mutex_of(this));
+  Check& root = recorded_ ? *recorded_ : *this;
+  const std::lock_guard lock(shared_mutex_of(&root));
   if (failure_) return failure_;
-  const Error found = error();
-  return failure_ = Failure::make(found.status, function_, found.text);
+  const int64_t run = finding_->runs;
+  if (!root.failure_ || root.failed_run_ != run) {
+    const Error found = error();
+    root.failure_ = Failure::make(found.status, function_, found.text);
+    root.failed_run_ = run;
+  }
+  return failure_ = root.failure_;
 }
 
 void show_checks(Stream& stream) {
@@ -166,9 +188,14 @@ void Doubts::keep(const Doubt& beside) {
   for (const Doubt::Entry& entry : beside.entries()) add(entry);
 }
 
-void Doubts::raise(const Ref<Check>& check) {
+void Doubts::keep_others(const Doubt& beside, uint64_t capture) {
+  for (const Doubt::Entry& entry : beside.entries())
+    if (entry.check->capture() != capture) add(entry);
+}
+
+void Doubts::raise(const Ref<Check>& check, const Chain& way) {
   if (!doubt_) doubt_ = make_counted<Doubt>();
-  doubt_->entries_.push_back({check, {}});
+  doubt_->entries_.push_back({check, way});
 }
 
 // By age, each check once. The operation's own has no number yet and stays the last.

@@ -20,6 +20,12 @@ class Check final : public Counted {
   Finding* finding() const noexcept { return finding_; }
   // The work is enqueued and its turn has not ended: of two checks the one that was enqueued first is the older one.
   void enqueued(const Point& point) noexcept;
+  // The work is recorded by `capture` instead: its finding counts what replays meet, and it is never open itself.
+  void recorded(uint64_t capture) noexcept;
+  uint64_t capture() const noexcept { return capture_; }  // 0: not recorded
+  // For work on `stream` that collects what replays of the recorded work met. Two that tell of one replay have one
+  // failure.
+  static Ref<Check> for_replays(const Ref<Check>& recorded, Stream& stream);
   // Older ones have smaller numbers.
   uint64_t number() const noexcept { return number_; }
   Stream& stream() const noexcept { return *point_.stream; }
@@ -49,9 +55,12 @@ class Check final : public Counted {
   Point point_;  // of the stream alone, until the work is enqueued
   bool is_enqueued_ = false;
   uint64_t number_ = 0;
+  uint64_t capture_ = 0;
   std::atomic<State> state_{State::open};
   std::atomic<bool> is_lost_{false};  // the work never ran: the device is gone
+  Ref<Check> recorded_;               // whose replays it tells of, if any
   Ref<Failure> failure_;
+  int64_t failed_run_ = 0;  // that the failure is of
   Check* newer_ = nullptr;  // the chain of open checks
   Check* older_ = nullptr;
   friend class OpenChecks;
@@ -96,10 +105,12 @@ class Doubts {
   void hand_on(const Doubt& read);
   // Bytes under `beside` are claimed with those that it writes.
   void keep(const Doubt& beside);
+  // The same, but for checks of `capture`.
+  void keep_others(const Doubt& beside, uint64_t capture);
   // Of very many those that are over are dropped, unless they failed. Nothing is waited for [KINA-STORAGE-64].
   void drop_what_is_over() noexcept;
   // The operation's own check, which is newer than all others.
-  void raise(const Ref<Check>& check);
+  void raise(const Ref<Check>& check, const Chain& way = {});
   const Ref<Doubt>& result() const noexcept { return doubt_; }
 
  private:

@@ -1,8 +1,6 @@
 // Failures and doubts of bytes, and how one becomes the other.
 #include "impl/core/condition.h"
 
-#include <new>
-
 namespace kina {
 
 void Condition::note_marks() noexcept {
@@ -51,18 +49,10 @@ FailedRange Condition::failure_in(const Runs& runs, Look look) {
   }
 }
 
-void Condition::clear_doubts(const Runs& runs) noexcept {
-  try {
-    doubts_.make_room_to_clear(runs);
-  } catch (const std::bad_alloc&) {  // what can be cleared without is
-  }
-  doubts_.clear(runs);
-}
-
 void Condition::mark(const Runs& runs, const Ref<Claim>& claim) {
   const std::lock_guard lock(mutex());
   failures_.mark(runs, claim);
-  clear_doubts(runs);
+  doubts_.clear_what_can_be(runs);
   note_marks();
 }
 
@@ -75,22 +65,18 @@ bool Condition::clear(const Runs& runs) {
   const std::lock_guard lock(mutex());
   failures_.make_room_to_clear(runs);
   const bool was_failed = failures_.clear(runs);
-  clear_doubts(runs);
+  doubts_.clear_what_can_be(runs);
   note_marks();
   return was_failed;
 }
 
 void Condition::write(const Runs& runs, const Ref<Doubt>& doubt) {
   const std::lock_guard lock(mutex());
-  try {
-    failures_.make_room_to_clear(runs);
-  } catch (const std::bad_alloc&) {  // as above
-  }
-  failures_.clear(runs);
+  failures_.clear_what_can_be(runs);
   if (doubt) {
     doubts_.mark(runs, doubt);
   } else {
-    clear_doubts(runs);
+    doubts_.clear_what_can_be(runs);
   }
   note_marks();
 }
@@ -106,13 +92,38 @@ void Condition::prepare_write(const Runs& runs, Doubts& doubts) {
   doubts_.make_room_to_mark(runs);
 }
 
-// Copies: they are looked at under no lock, because that may wait.
+// Copies: they are looked at under no lock.
 std::vector<Ref<Doubt>> Condition::doubts_under(const Runs& runs) {
   const std::lock_guard lock(mutex());
-  std::vector<Ref<Doubt>> found;
-  for (const auto& range : doubts_)
-    if (doubts_.touches(range, runs)) found.push_back(range.claim);
-  return found;
+  return doubts_.under(runs);
+}
+
+// A replay repairs nothing: its checks come to those that are there.
+void Condition::collect_replays(const char* function, Stream& stream) {
+  const std::vector<ClaimedRange<Doubt>> ranges = recording_.ranges();
+  if (ranges.empty()) return;
+  Replays replays(recording_, ranges, stream);
+  std::vector<ClaimedRange<Doubt>> pieces;
+  for (const auto& range : ranges) {
+    std::unique_lock lock(mutex());
+    const std::vector<ClaimedRange<Doubt>> cut = doubts_.cut(range.start, range.end);
+    lock.unlock();
+    for (const auto& piece : cut) {
+      Doubts doubts(function);
+      if (piece.claim) doubts.keep(*piece.claim);
+      doubts.drop_what_is_over();
+      for (const Doubt::Entry& entry : range.claim->entries()) doubts.raise(replays.check_of(*entry.check), entry.way);
+      pieces.push_back({piece.start, piece.end, doubts.result()});
+    }
+  }
+  {
+    const std::lock_guard lock(mutex());
+    doubts_.make_room(pieces.size());
+  }
+  replays.enqueue(function);
+  const std::lock_guard lock(mutex());
+  for (const auto& piece : pieces) doubts_.mark(Runs(piece.start, piece.end), piece.claim);
+  note_marks();
 }
 
 }  // namespace kina

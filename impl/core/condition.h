@@ -1,7 +1,7 @@
 // What is wrong, or may turn out to be, with the bytes of one storage.
 #pragma once
 
-#include "impl/core/check.h"
+#include "impl/core/recording.h"
 
 namespace kina {
 
@@ -28,16 +28,22 @@ class Condition {
   // Throws bad_alloc where there is a doubt and no room.
   void write(const Runs& runs, const Ref<Doubt>& doubt);
 
+  // The same of work that is recorded: it counts when it is replayed.
+  Recording& recording() noexcept { return recording_; }
+  // Replays are on `stream`: what they met since this was asked last becomes checks of all bytes that they wrote. In a
+  // turn on the storage. Throws what a launch throws with nothing changed.
+  void collect_replays(const char* function, Stream& stream);
+
  private:
   Mutex& mutex() const noexcept { return shared_mutex_of(this); }
   Ref<Doubt> next_to_decide(const Runs& runs, Look look, Doubt::Verdict& verdict) noexcept;
   std::vector<Ref<Doubt>> doubts_under(const Runs& runs);
-  void clear_doubts(const Runs& runs) noexcept;
   void note_marks() noexcept;
 
   std::atomic<bool> is_marked_{false};
   FailureMap failures_;
   Ranges<Doubt> doubts_;
+  Recording recording_;
 };
 
 }  // namespace kina

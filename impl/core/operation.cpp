@@ -37,15 +37,15 @@ Operation::Operation(const char* function, Output& out, Inputs inputs, const Geo
                      Device& device, Device& execution)
     : function_(function), out_(out), inputs_(inputs), doubts_(function) {
   stream_ = operation_stream(execution, out, inputs_);
-  is_recorded_ = is_recorded(*stream_);
+  capture_ = recording_on(*stream_);
   // A copy to page-locked memory is enqueued: whoever looks at the bytes waits for it [KINA-STREAM-37].
   const bool is_page_locked = out.storage() != nullptr && out.storage()->memory_type == kDLCUDAHost;
   const bool is_result_on_host =
       !is_page_locked && !(out.is_empty() ? device : out.device()).backend().is_asynchronous();
   is_read_by_host_ = execution.backend().is_asynchronous() && (is_result_on_host || reads_host());
-  require<Message::capture_on_host>(!is_recorded_ || !is_read_by_host_, "KINA-STREAM-41", {});
+  require<Message::capture_on_host>(capture_ == 0 || !is_read_by_host_, "KINA-STREAM-41", {});
   const bool has_no_record = !out.is_empty() && out.storage() == nullptr;
-  is_seen_ = !is_recorded_ && (is_result_on_host || !execution.backend().is_asynchronous() || has_no_record);
+  is_seen_ = capture_ == 0 && (is_result_on_host || !execution.backend().is_asynchronous() || has_no_record);
   if (!out.is_empty()) out_view_ = out.view();
   guarded([&] { require_alive(execution); });
   refuse_failed_inputs();
@@ -75,7 +75,7 @@ void Operation::prepare_turn() {
     if (written() != nullptr) wait_for_uses(*written(), Access::write);
     return;
   }
-  if (is_recorded_) return;
+  if (capture_ != 0) return;
   for (const Operand* input : inputs_)
     if (input->storage() != nullptr) turn_.add(*input->storage(), Access::read, input->is_peer());
   if (written() != nullptr) turn_.add(*written(), Access::write, !made_ && out_.is_peer());
@@ -96,7 +96,7 @@ void Operation::begin() {
   if (stream_->device().backend().is_asynchronous()) {
     for (const Operand* input : inputs_) note_callers_order(*input, input->view());
     if (!made_) note_callers_order(out_, out_view_);
-    if (!is_recorded_) collect_doubts();
+    capture_ == 0 ? collect_doubts() : collect_recorded_doubts();
   }
   has_started_ = true;
 }
@@ -113,15 +113,27 @@ void Operation::collect_doubts() {
   if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
 }
 
+// What a replay will read, as far as it is recorded: what the inputs are now counts for nothing then.
+void Operation::collect_recorded_doubts() {
+  if (!out_view_.geometry.is_empty())
+    for (const Operand* input : inputs_)
+      if (input->storage() != nullptr) input->storage()->hand_on_recorded(input->view(), doubts_);
+  if (check_) doubts_.raise(check_);
+  if (written() != nullptr) written()->prepare_recorded_write(out_view_, doubts_, capture_);
+}
+
 void Operation::note_callers_order(const Operand& operand, const View& view) {
   if (operand.is_ordered_by_caller()) by_caller_.push_back(hull_of(view));
 }
 
 Finding* Operation::expect_finding(int64_t extent) {
-  if (is_recorded_) return nullptr;  // its work runs many times, and nothing waits for it
   return guarded([&] {
     check_ = Check::make(function_, *stream_, extent);
-    is_seen_ = is_seen_ || out_view_.geometry.is_empty();  // no byte can carry it
+    if (capture_ != 0) {
+      check_->recorded(capture_);
+      resource_for(*stream_)->keep(check_);  // the graph's work fills it in
+    }
+    is_seen_ = is_seen_ || (capture_ == 0 && out_view_.geometry.is_empty());  // no byte can carry it
     return check_->finding();
   });
 }
@@ -146,9 +158,12 @@ void Operation::refuse_failed_inputs() {
 }
 
 void Operation::commit() {
-  if (check_ && has_started_) check_->enqueued(now(*stream_));
-  if (!is_recorded_ && written() != nullptr)
-    guarded([&] { written()->write(out_view_, doubts_.result()); });  // in the turn: a later failure stays
+  if (check_ && has_started_ && capture_ == 0) check_->enqueued(now(*stream_));
+  if (written() != nullptr)
+    guarded([&] {  // in the turn: a later failure stays
+      capture_ == 0 ? written()->write(out_view_, doubts_.result())
+                    : written()->write_recorded(out_view_, doubts_.result());
+    });
   end_turn();
   if (is_read_by_host_) guarded([&] { wait_for(now(*stream_)); });
   if (is_seen_ && !doubts_.is_empty()) guarded([&] { answer_now(); });
@@ -174,7 +189,7 @@ void Operation::answer_now() {
 
 Operation::~Operation() {
   if (is_committed_) return;
-  if (check_ && has_started_) check_->enqueued(now(*stream_));
+  if (check_ && has_started_ && capture_ == 0) check_->enqueued(now(*stream_));
   end_turn();
   if (!has_written_ || is_failed_) return;
   mark_out(

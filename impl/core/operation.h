@@ -122,6 +122,7 @@ class Operation {
   bool reads_host() const noexcept;
   void begin();
   void collect_doubts();
+  void collect_recorded_doubts();
   void answer_now();
   // The storage that is written; NULL where nothing keeps a record of it.
   Storage* written() const noexcept { return made_ ? made_->record().storage.get() : out_.storage(); }
@@ -135,7 +136,7 @@ class Operation {
   Ref<Stream> stream_;
   std::optional<NewTensor> made_;
   View out_view_;
-  bool is_recorded_ = false;     // by a capture: it waits for nothing, and nothing waits for it
+  uint64_t capture_ = 0;         // that records it: it waits for nothing, and nothing waits for it; 0: none
   Turn turn_;                    // of work on an asynchronous device
   std::vector<Hull> by_caller_;  // what its work touches and the library does not order
   Doubts doubts_;

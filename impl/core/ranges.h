@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <new>
 #include <vector>
 
 #include "impl/core/counted.h"
@@ -65,7 +66,7 @@ class Ranges {
   // Makes room so that `mark` of the same runs takes no memory. Throws bad_alloc.
   void make_room_to_mark(const Runs& runs) {
     const uint64_t count = runs.bytes == 0 ? 0 : runs.count() > kExactRuns ? 1 : runs.count();
-    reserve(ranges_.size() + 2 * static_cast<size_t>(count));  // each run may split one range and adds one
+    make_room(static_cast<size_t>(count));
   }
 
   // Makes room so that `clear` of the same runs is exact, as long as there are not too many ranges. Throws bad_alloc.
@@ -86,6 +87,41 @@ class Ranges {
     });
     return was_claimed;
   }
+
+  // The same where memory to be exact may be out: what can be cleared without is.
+  void clear_what_can_be(const Runs& runs) noexcept {
+    try {
+      make_room_to_clear(runs);
+    } catch (const std::bad_alloc&) {
+    }
+    clear(runs);
+  }
+
+  // The claims that bytes under `runs` carry. Throws bad_alloc.
+  std::vector<Ref<Claim>> under(const Runs& runs) const {
+    std::vector<Ref<Claim>> found;
+    for (const Range& range : ranges_)
+      if (touches(range, runs)) found.push_back(range.claim);
+    return found;
+  }
+
+  // The bytes [start, stop) piece by piece, those that nothing claims with an empty claim. Throws bad_alloc.
+  std::vector<Range> cut(uint64_t start, uint64_t stop) const {
+    std::vector<Range> pieces;
+    for (const Range* range = find(start, stop); start < stop; ++range) {
+      const bool is_claimed = range != nullptr && range != end() && range->start < stop;
+      const uint64_t claimed = is_claimed ? std::max(start, range->start) : stop;
+      if (start < claimed) pieces.push_back({start, claimed, {}});
+      if (!is_claimed) break;
+      pieces.push_back({claimed, std::min(stop, range->end), range->claim});
+      start = range->end;
+    }
+    return pieces;
+  }
+
+  // Makes room so that so many marks of one run take no memory: each may split one range and adds one. Throws
+  // bad_alloc.
+  void make_room(size_t marks) { reserve(ranges_.size() + 2 * marks); }
 
   void erase(const Range* range) noexcept { ranges_.erase(ranges_.begin() + (range - ranges_.data())); }
 

@@ -199,6 +199,25 @@ void Storage::hand_on(const View& view, Doubts& doubts) const {
   condition_.load(std::memory_order_acquire)->hand_on(Runs(view, data_), doubts);
 }
 
+void Storage::hand_on_recorded(const View& view, Doubts& doubts) const {
+  if (Condition* known = condition_.load(std::memory_order_acquire))
+    known->recording().hand_on(Runs(view, data_), doubts);
+}
+
+void Storage::prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture) {
+  Condition* known = condition_.load(std::memory_order_acquire);
+  if (known == nullptr && doubts.is_empty()) return;
+  condition().recording().prepare_write(Runs(view, data_), doubts, capture);
+}
+
+void Storage::write_recorded(const View& view, const Ref<Doubt>& doubt) {
+  if (Condition* known = condition_.load(std::memory_order_acquire)) known->recording().write(Runs(view, data_), doubt);
+}
+
+void Storage::collect_replays(const char* function, Stream& stream) {
+  if (Condition* known = condition_.load(std::memory_order_acquire)) known->collect_replays(function, stream);
+}
+
 bool Storage::clear_failed(const View& view) {
   if (failure_in(view, Look::all).claim) return condition().clear(Runs(view, data_));
   return false;

@@ -92,6 +92,12 @@ class Storage final : public Counted {
   void prepare_write(const View& view, Doubts& doubts);
   // Adds the checks that the elements of `view` depend on.
   void hand_on(const View& view, Doubts& doubts) const;
+  // The same three for work that `capture` records.
+  void write_recorded(const View& view, const Ref<Doubt>& doubt);
+  void prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture);
+  void hand_on_recorded(const View& view, Doubts& doubts) const;
+  // Work that replays what was recorded is on `stream`; in a turn. Throws what a launch throws with nothing changed.
+  void collect_replays(const char* function, Stream& stream);
   // The bytes are good by request; true when one was failed. Throws bad_alloc with nothing changed.
   bool clear_failed(const View& view);
   bool is_clean() const noexcept {

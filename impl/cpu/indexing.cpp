@@ -1,4 +1,6 @@
 // Gather and repeat_interleave: elements move as they are, so one loop per element size serves all dtypes.
+#include <utility>
+
 #include "impl/cpu/loops.h"
 #include "impl/cpu/rows.h"
 
@@ -46,11 +48,13 @@ void run_gather(const GatherArgs& args, NativeStream) {
                   {byte_strides(args.axis + axis, args.out)[0], byte_strides(axis, args.indices)[0]});
   const int64_t extent = args.values.geometry.extents[args.axis];
   const int64_t step = byte_strides(args.axis, args.values)[0];
+  bool has_met = false;
   positions.for_each_run({args.out.data, args.indices.data}, [&](auto at, auto strides, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t index = load<Index>(at[1] + i * strides[1]);
       const bool is_inside = index >= 0 && index < extent;
-      if (!is_inside && args.outside != nullptr && args.outside->is_set == 0) *args.outside = {1, index};
+      if (!is_inside && args.outside != nullptr && !std::exchange(has_met, true))
+        *args.outside = {args.outside->runs + 1, index};
       std::byte* const from = args.values.data + (is_inside ? index * step : 0);
       slice.for_each_run({at[0] + i * strides[0], from}, [is_inside](auto element, auto steps, int64_t elements) {
         for (int64_t j = 0; j < elements; ++j)

@@ -182,7 +182,7 @@ class SimulatedBackend final : public Backend {
   }
   bool is_idle(NativeStream stream) override { return Scheduler::instance().is_idle(queue_of(stream)); }
   void release(NativeEvent event) noexcept override { delete static_cast<NativeEventBox*>(event); }
-  bool is_capturing(NativeStream stream) override { return Scheduler::instance().is_capturing(queue_of(stream)); }
+  uint64_t capture(NativeStream stream) override { return Scheduler::instance().capture_on(queue_of(stream)); }
 
   void launch(NativeStream stream, const Work& work) override {
     const bool is_copy = std::string_view(work.name).starts_with("runtime_copy");

@@ -201,7 +201,7 @@ void Scheduler::meet_faults(const Queue& queue, const char* name, Fault fault) {
 void Scheduler::enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  if (queue.is_capturing) {
+  if (queue.capturing != 0) {
     std::vector<Piece>& nodes = queue.capture.nodes;
     nodes.insert(nodes.end(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
     return;
@@ -225,7 +225,7 @@ void Scheduler::enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault) {
 std::shared_ptr<Event> Scheduler::record(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   require<Message::driver_failed>(!strike(Fault::event), "KINA-DEVICE-23", {}, "recording an event");
   auto event = std::make_shared<Event>();
   event->clock = queue.clock;
@@ -242,7 +242,7 @@ std::shared_ptr<Event> Scheduler::record(Queue& queue) {
 void Scheduler::wait(Queue& queue, const std::shared_ptr<Event>& event) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   require<Message::driver_failed>(!strike(Fault::wait), "KINA-DEVICE-23", {}, "waiting for an event");
   Clock clock = queue.clock;
   clock.join(event->clock);
@@ -285,7 +285,7 @@ bool Scheduler::is_done(const Event& event, int32_t device) {
 bool Scheduler::is_idle(const Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
+  require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   if (!queue.items.empty()) return false;
   host_.join(queue.clock);
   return true;
@@ -296,30 +296,30 @@ KinaSimCounts Scheduler::counts() const {
   return counts_;
 }
 
-bool Scheduler::is_capturing(const Queue& queue) const {
-  if (is_forked.load()) return false;
+uint64_t Scheduler::capture_on(const Queue& queue) const {
+  if (is_forked.load()) return 0;
   const std::lock_guard lock(mutex_);
-  return queue.is_capturing;
+  return queue.capturing;
 }
 
 void Scheduler::begin_capture(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  require<Message::stream_captures>(!queue.is_capturing, "KINA-STREAM-22", {});
-  queue.is_capturing = true;
+  require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
+  queue.capturing = ++captures_;
   queue.capture = Graph{};
 }
 
 Graph Scheduler::end_capture(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
-  require<Message::driver_failed>(queue.is_capturing, "KINA-DEVICE-23", {}, "ending a capture");
-  queue.is_capturing = false;
+  require<Message::driver_failed>(queue.capturing != 0, "KINA-DEVICE-23", {}, "ending a capture");
+  queue.capturing = 0;
   return std::move(queue.capture);
 }
 
 void Scheduler::replay(Queue& queue, const Graph& graph) {
-  require<Message::stream_captures>(!is_capturing(queue), "KINA-STREAM-22", {});
+  require<Message::stream_captures>(capture_on(queue) == 0, "KINA-STREAM-22", {});
   enqueue(queue, graph.nodes, Fault::launch);
 }
 

@@ -58,7 +58,7 @@ struct Queue {
   uint64_t enqueued = 0;  // pieces of work so far
   Clock clock;            // what the next piece of work is ordered after
   bool is_running = false;
-  bool is_capturing = false;
+  uint64_t capturing = 0;  // the number of the capture; 0: none
   Graph capture;
 };
 
@@ -92,7 +92,7 @@ class Scheduler {
   bool is_done(const Event& event, int32_t device);
   // The same for everything on the queue.
   bool is_idle(const Queue& queue);
-  bool is_capturing(const Queue& queue) const;
+  uint64_t capture_on(const Queue& queue) const;
   KinaSimCounts counts() const;
 
   void begin_capture(Queue& queue);
@@ -144,7 +144,8 @@ class Scheduler {
   Clock host_;             // what host threads have waited for
   std::string violation_;  // found where nothing could be thrown
   bool is_stopping_ = false;
-  uint64_t demand_ = 0;  // threads that wait
+  uint64_t demand_ = 0;    // threads that wait
+  uint64_t captures_ = 0;  // begun so far
   KinaSimCounts counts_{};
 };
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "impl/core/device.h"
 #include "impl/core/tensor.h"
 #include "impl/tests/heap.h"
+#include "kina_simulated.h"
 
 namespace kina {
 namespace {
@@ -118,21 +120,30 @@ bool is_untouched(const KinaTensor& whole) {
   return result;
 }
 
-// Again and again with room for one more allocation, until it is enough: before that nothing is written or marked.
-template <class Call>
-void walk_out_of_memory(const KinaTensor& whole, Call&& call) {
-  KinaTensor bytes = whole;
-  ASSERT_EQ(runtime_fill(&bytes, &kUntouched, sizeof kUntouched), KINA_SUCCESS);
+// Again and again with room for one more allocation, until it is enough.
+template <class Call, class Look>
+void walk(Call&& call, Look&& look) {
   for (int64_t left = 0; left < 1000; ++left) {
+    SCOPED_TRACE("with " + std::to_string(left) + " allocations");
     tests::heap_left = left;
     const KinaStatus status = call();
     tests::heap_left = -1;
     if (status == KINA_SUCCESS) return;
-    EXPECT_EQ(status, KINA_ERROR_OUT_OF_MEMORY) << left;
-    EXPECT_EQ(mark_on(whole), KINA_SUCCESS) << "after " << left << " allocations";
-    EXPECT_TRUE(is_untouched(whole)) << "after " << left << " allocations";
+    EXPECT_EQ(status, KINA_ERROR_OUT_OF_MEMORY);
+    look();
   }
   ADD_FAILURE() << "it never had enough";
+}
+
+// The same of a call that writes bytes of `whole`: before it has enough, nothing is written or marked.
+template <class Call>
+void walk_out_of_memory(const KinaTensor& whole, Call&& call) {
+  KinaTensor bytes = whole;
+  ASSERT_EQ(runtime_fill(&bytes, &kUntouched, sizeof kUntouched), KINA_SUCCESS);
+  walk(call, [&] {
+    EXPECT_EQ(mark_on(whole), KINA_SUCCESS);
+    EXPECT_TRUE(is_untouched(whole));
+  });
 }
 
 int32_t device_under_test() {
@@ -191,6 +202,42 @@ TEST(ClaimsOutOfMemory, LoseNoCheckOfADevice) {
 
   EXPECT_EQ(mark_on(out), KINA_ERROR_INDEX_OUT_OF_RANGE);
   for (KinaTensor* tensor : {&values, &index, &gathered, &out}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
+}
+
+// A gather with a bad index that a graph replays: what it met is not lost where memory to take it over is out.
+TEST(ClaimsOutOfMemory, LoseNoCheckOfAReplay) {
+  if (device_under_test() == kDLCPU) return;
+  const int64_t shape[1] = {1}, bad = 7;
+  KinaTensor values = KINA_TENSOR_INIT, index = KINA_TENSOR_INIT, out = KINA_TENSOR_INIT;
+  for (KinaTensor* tensor : {&values, &out})
+    ASSERT_EQ(runtime_alloc(tensor, shape, 1, KINA_DTYPE_F32, kDLExtDev, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_alloc(&index, shape, 1, KINA_DTYPE_I64, kDLExtDev, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_fill(&index, &bad, sizeof bad), KINA_SUCCESS);
+  ASSERT_EQ(runtime_device_synchronize(kDLExtDev, 0), KINA_SUCCESS);
+  KinaStream stream = nullptr;
+  KinaResource resource = nullptr;
+  void *native = nullptr, *graph = nullptr;
+  ASSERT_EQ(runtime_stream_checkout(&stream, kDLExtDev, 0), KINA_SUCCESS);
+  ASSERT_EQ(runtime_stream_native(&native, stream), KINA_SUCCESS);
+  ASSERT_EQ(runtime_resource_current(&resource, kDLExtDev, 0), KINA_SUCCESS);
+  auto* driver = static_cast<KinaSimStream*>(native);
+  KinaScope announced = nullptr, pushed = nullptr;
+  ASSERT_EQ(runtime_capture_push(&announced, stream, resource), KINA_SUCCESS);
+  ASSERT_EQ(runtime_stream_push(&pushed, stream), KINA_SUCCESS);
+  ASSERT_EQ(driver->begin_capture(driver), 0);
+  EXPECT_EQ(runtime_gpu_gather(&out, &values, &index), KINA_SUCCESS);
+  ASSERT_EQ(driver->end_capture(driver, &graph), 0);
+  ASSERT_EQ(runtime_scope_pop(pushed), KINA_SUCCESS);
+  ASSERT_EQ(runtime_scope_pop(announced), KINA_SUCCESS);
+  EXPECT_EQ(driver->replay(driver, graph), 0);
+
+  walk([&] { return runtime_tensor_record_use(&out, stream, KINA_ACCESS_WRITE); }, [] {});
+
+  EXPECT_EQ(mark_on(out), KINA_ERROR_INDEX_OUT_OF_RANGE);
+  EXPECT_EQ(runtime_stream_synchronize(stream), KINA_SUCCESS);
+  EXPECT_EQ(driver->destroy_graph(graph), 0);
+  for (KinaTensor* tensor : {&values, &index, &out}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
+  EXPECT_EQ(runtime_stream_checkin(stream), KINA_SUCCESS);
 }
 
 }  // namespace
