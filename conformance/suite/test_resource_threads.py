@@ -17,7 +17,7 @@ from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import Custom, Info, address, allocate, deallocate, host, pool
 
 MIB = 1 << 20
-SECONDS = 3.0  # for another thread to come through
+SECONDS = 10.0  # for other threads to come through
 
 
 def together(count: int, work: Callable[[int], None]) -> None:
@@ -129,34 +129,46 @@ def test_a_producer_and_a_consumer_thread_do_not_use_up_a_pool(rt: Executor) -> 
 
 @memory_case("P51")
 @clause("KINA-STATUS-32", "6b61c460")
-def test_a_thread_that_is_upstream_hinders_nobody_who_needs_nothing_from_there(rt: Executor) -> None:
+def test_a_thread_that_is_upstream_hinders_none_of_39_who_need_nothing_from_there(rt: Executor) -> None:
     custom = Custom(rt)
-    resource = pool(rt, custom.make(), growth="KINA_GROWTH_FIXED", growth_bytes=MIB)
+    resource = pool(rt, custom.make(), growth="KINA_GROWTH_FIXED", growth_bytes=4 * MIB)
     deallocate(rt, resource, allocate(rt, resource, 4096), 4096)
     raw, is_upstream, may_return, done = Raw(rt, resource), threading.Event(), threading.Event(), threading.Event()
+    asked = len(custom.asked)
 
     def linger() -> None:
         is_upstream.set()
         may_return.wait(20)
 
-    def serve_oneself() -> None:
-        raw.give(raw.take(4096), 4096)
+    def serve_themselves() -> None:
+        assert is_upstream.wait(20)
+        together(39, serve_oneself)
         done.set()
+
+    def serve_oneself(number: int) -> None:
+        for turn in range(30):
+            size = (64, 500, 4096, 30_000)[(number + turn) % 4]
+            content = bytes([number]) * size
+            block = raw.take(size)
+            rt.ffi.memmove(block, content, size)
+            assert bytes(rt.ffi.buffer(block, size)) == content
+            raw.give(block, size)
 
     custom.during_allocate = linger
     threads = [
-        threading.Thread(target=lambda: raw.give(raw.take(4 * MIB), 4 * MIB)),
-        threading.Thread(target=serve_oneself),
+        threading.Thread(target=lambda: raw.give(raw.take(16 * MIB), 16 * MIB)),
+        threading.Thread(target=serve_themselves),
     ]
-    threads[0].start()
-    assert is_upstream.wait(20)
-    threads[1].start()
+    for thread in threads:
+        thread.start()
     came_through = done.wait(SECONDS)
     may_return.set()
     for thread in threads:
         thread.join()
 
     assert came_through, "a free block of the pool waited for another thread's growth"
+    assert len(custom.asked) == asked + 1
+    assert Info(rt, resource).live_blocks == 0
 
 
 @memory_case("P31")
