@@ -13,7 +13,9 @@ std::vector<Step> draw_steps(uint64_t seed, uint32_t slots, uint32_t low, uint32
 }
 
 Blocks::Blocks(const Source* source, const std::vector<Step>& steps, size_t slots)
-    : blocks_(slots), job_{source, steps.data(), steps.size() - 1, blocks_.data()} {}
+    : memory_(slots + 2 * kApart),
+      blocks_(std::span(memory_).subspan(kApart, slots)),
+      job_{source, steps.data(), steps.size() - 1, blocks_.data()} {}
 
 Blocks::~Blocks() {
   for (const Block& block : blocks_)

@@ -1,6 +1,8 @@
 // The families of rows, and what those over raw memory share: drawn steps and the blocks that they move.
 #pragma once
 
+#include <span>
+
 #include "impl/bench/harness.h"
 
 namespace kina::bench {
@@ -29,7 +31,9 @@ class Blocks {
   BlockJob* job() { return &job_; }
 
  private:
-  std::vector<Block> blocks_;
+  static constexpr size_t kApart = 128 / sizeof(Block);  // so that no two threads' blocks share a line of the cache
+  std::vector<Block> memory_;
+  const std::span<Block> blocks_;
   BlockJob job_;
 };
 

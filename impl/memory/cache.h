@@ -51,12 +51,15 @@ class CacheVisit {
 };
 
 // Two stacks of blocks of one size: where the first is empty or full, the other one takes its place, and only where
-// that is so as well a batch moves from or to the lane.
+// that is so as well a batch moves from or to the lane. Blocks from other threads' caches lie apart, until they are a
+// batch for the lane: a record shares its line with the next ones, which the thread that took it is likely to have.
 struct Magazine {
   Block* loaded = nullptr;
   Block* spare = nullptr;
+  Block* foreign = nullptr;
   uint16_t count = 0;
   uint16_t spare_count = 0;
+  uint16_t foreign_count = 0;
   uint16_t limit = 0;
 
   Block* pop() noexcept {
@@ -79,6 +82,13 @@ struct Magazine {
     ++count;
     return true;
   }
+  bool push_foreign(Block& block) noexcept {
+    if (foreign_count == limit) return false;
+    block.next = std::exchange(foreign, &block);
+    ++foreign_count;
+    return true;
+  }
+  bool keep(Block& block, bool is_foreign) noexcept { return is_foreign ? push_foreign(block) : push(block); }
 };
 
 // What callers called a pool and a stream when they were last looked up.
@@ -90,11 +100,12 @@ struct CallNames {
 
 // The magazines of one thread for one lane.
 struct alignas(128) StreamCache {
-  StreamCache(Lane& of, const SizeClasses& sizes) noexcept : lane(of) {
+  StreamCache(Lane& of, uint32_t cache, const SizeClasses& sizes) noexcept : lane(of), number(cache) {
     for (uint32_t i = 0; i < SizeClasses::kCount; ++i) magazines[i].limit = static_cast<uint16_t>(sizes.batch_of(i));
   }
 
   Lane& lane;
+  const uint32_t number;  // of the cache that it belongs to
   StreamCache* next = nullptr;
   CallNames names;
   std::array<Magazine, SizeClasses::kCount> magazines;
@@ -137,13 +148,14 @@ class CacheCounters {
 // it opens and closes under the lock of all caches as well.
 class alignas(128) PoolCache {
  public:
-  explicit PoolCache(const ThreadBlock* thread) noexcept : owner(thread) {}
+  PoolCache(const ThreadBlock* thread, uint32_t of_all) noexcept : number(of_all), owner(thread) {}
   PoolCache(const PoolCache&) = delete;
   PoolCache& operator=(const PoolCache&) = delete;
   ~PoolCache();
 
   OwnersLock lock;
-  bool is_open = false;     // closed: `pool` may be gone
+  const uint32_t number;  // 1 to Block::kCacheMask; caches that have the same one take each other's blocks for own ones
+  bool is_open = false;   // closed: `pool` may be gone
   bool is_ordered = false;  // what follows is the pool's
   uint64_t serial = 0;      // of the pool that it was opened for last
   SizeClasses sizes{kStorageAlignment};

@@ -46,7 +46,7 @@ class PoolResource final : public Resource {
   // With the cache's lock, for the stream that it was used for last.
   void* take_at_hand(PoolCache& cache, Request request) noexcept;
   bool give_at_hand(PoolCache& cache, void* data, Request request) noexcept;
-  void keep(StreamCache& here, Block& block, uint32_t size_class) noexcept;
+  void keep(StreamCache& here, Block& block, uint32_t size_class, uint32_t taker) noexcept;
   // Adds what the cache has counted to what all see: live bytes and their peak, or everything.
   void fold_bytes(PoolCache& cache) noexcept;
   void fold(PoolCache& cache) noexcept;
@@ -74,7 +74,8 @@ class PoolResource final : public Resource {
   // Returns how many allocations there were so far.
   uint64_t flush_caches() noexcept;
   // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.
-  void drain(PoolCache& cache) noexcept;
+  static void drain(PoolCache& cache) noexcept;
+  static void pass_on(StreamCache& here, uint32_t size_class, Block*& batch, uint16_t& count) noexcept;
   void unlink(PoolCache& cache) noexcept;
   Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
   void raise_peak(int64_t live) noexcept;
@@ -93,7 +94,7 @@ class PoolResource final : public Resource {
   Stream* taker_of(const void* data) noexcept;
   // The record of a block of one of the pool's slabs; NULL where the arena knows.
   Block* find_block(const void* data, Slab*& slab) const noexcept;
-  Return end_block(Block& block, const Request& request) const noexcept;
+  Return end_block(Block& block, const Request& request, uint32_t& cache) const noexcept;
   // What all uses of are on the stream that gives it up; false, with nothing changed, where another one took it.
   bool put_back(StreamCache& here, void* data, const Request& request, Return& answer) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,

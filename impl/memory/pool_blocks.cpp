@@ -58,7 +58,7 @@ void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64
   if (cache->sizes.serves(bytes) && alignment <= cache->sizes.granule() && !cache->is_ordered) [[likely]] {
     Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
     if (block != nullptr) [[likely]] {
-      block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing);
+      block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing, cache->number);
       cache->counters.taken(bytes, true);
       if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
       return block->address();
@@ -77,9 +77,10 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
   if (slab != nullptr && slab->pool() == cache->serial && alignment <= cache->sizes.granule() && !cache->is_ordered)
       [[likely]] {
     Block* block = slab->block_at(data);
-    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}, Stamp::kNothing) == Return::done) [[likely]] {
-      if (!cache->current->magazines[slab->size_class()].push(*block)) [[unlikely]]
-        cache->pool->keep(*cache->current, *block, slab->size_class());
+    uint32_t taker = 0;
+    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}, taker) == Return::done) [[likely]] {
+      if (!cache->current->magazines[slab->size_class()].keep(*block, taker != cache->number)) [[unlikely]]
+        cache->pool->keep(*cache->current, *block, slab->size_class(), taker);
       cache->counters.given(bytes);
       if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
       return true;
@@ -163,7 +164,7 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
     if (block == nullptr) [[unlikely]]
       block = refill(here, size_class);
     if (block != nullptr) {
-      block->take(request, here.lane.shelf());
+      block->take(request, here.lane.shelf(), here.number);
       return block->address();
     }
   }
@@ -172,7 +173,8 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
   return data != nullptr || !is_ordered_ ? data : take_in_known_order(request, here.lane);
 }
 
-// A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane.
+// A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane; where there is none
+// what other threads took.
 Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
   Magazine& magazine = here.magazines[size_class];
   uint32_t count = 0;
@@ -193,6 +195,10 @@ Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
       batch = rest;
     }
   }
+  if (batch == nullptr) {
+    batch = std::exchange(magazine.foreign, nullptr);
+    count = std::exchange(magazine.foreign_count, uint16_t{0});
+  }
   if (batch == nullptr) return nullptr;
   magazine.loaded = batch;
   magazine.count = static_cast<uint16_t>(count);
@@ -204,9 +210,8 @@ Block* PoolResource::find_block(const void* data, Slab*& slab) const noexcept {
   return slab == nullptr || slab->pool() != serial_ ? nullptr : slab->block_at(data);
 }
 
-Return PoolResource::end_block(Block& block, const Request& request) const noexcept {
-  if (request.alignment == alignment()) return block.give(request, block.shelf());
-  return block.is_live(request.use) ? Return::different : Return::unknown;
+Return PoolResource::end_block(Block& block, const Request& request, uint32_t& cache) const noexcept {
+  return request.alignment == alignment() ? block.give(request, cache) : block.refuse(request.use);
 }
 
 // Whoever gave the bytes up before a block was taken is waited for by the stream that took it. A block may be given up
@@ -216,8 +221,9 @@ bool PoolResource::put_back(StreamCache& here, void* data, const Request& reques
   Slab* slab = nullptr;
   if (Block* block = find_block(data, slab)) {
     if (is_of_others(block->shelf())) return false;
-    answer = end_block(*block, request);
-    if (answer == Return::done) keep(here, *block, slab->size_class());
+    uint32_t cache = 0;
+    answer = end_block(*block, request, cache);
+    if (answer == Return::done) keep(here, *block, slab->size_class(), cache);
     return true;
   }
   const Stamp stamp = here.lane.stamp();
@@ -235,14 +241,22 @@ Stream* PoolResource::taker_of(const void* data) noexcept {
   return arena_.stream_of(block == nullptr ? arena_.taker_of(data) : block->shelf());
 }
 
-void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class) noexcept {
+void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class, uint32_t taker) noexcept {
   Magazine& magazine = here.magazines[size_class];
-  if (magazine.push(block)) [[likely]]
-    return;
-  here.lane.put(size_class, magazine.spare, magazine.spare_count, here.lane.position());
-  magazine.spare = nullptr;
-  magazine.spare_count = 0;
-  magazine.push(block);
+  const bool is_foreign = taker != here.number;
+  if (magazine.keep(block, is_foreign)) return;
+  if (is_foreign) {
+    pass_on(here, size_class, magazine.foreign, magazine.foreign_count);
+  } else {
+    pass_on(here, size_class, magazine.spare, magazine.spare_count);
+  }
+  magazine.keep(block, is_foreign);
+}
+
+void PoolResource::pass_on(StreamCache& here, uint32_t size_class, Block*& batch, uint16_t& count) noexcept {
+  if (batch != nullptr) here.lane.put(size_class, batch, count, here.lane.position());
+  batch = nullptr;
+  count = 0;
 }
 
 // A block that was used on other streams as well, or of a device that is lost, or without host memory for the ordinary
@@ -256,7 +270,8 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
   const bool is_reusable = is_followed ? make_stamp(uses, taker, here->lane, stamp) : wait_for_all(uses, taker, stream);
   Slab* slab = nullptr;
   Block* block = find_block(data, slab);
-  Return answer = block == nullptr ? Return::unknown : end_block(*block, request);
+  uint32_t cache = 0;
+  Return answer = block == nullptr ? Return::unknown : end_block(*block, request, cache);
   if (block == nullptr) {
     const Lock lock = enter();
     answer = is_reusable ? arena_.give(data, request, stamp) : arena_.abandon(data, request);
@@ -269,8 +284,8 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
 
 bool PoolResource::wait_for_all(std::span<const Point> uses, Stream* taker, Stream& stream) noexcept {
   if (!is_ordered_) return true;
-  return std::all_of(uses.begin(), uses.end(), [](const Point& use) { return try_wait_for(use); }) &&
-         (taker == nullptr || settle(*taker)) && settle(stream);
+  const auto wait = [](const Point& use) { return try_wait_for(use); };
+  return std::all_of(uses.begin(), uses.end(), wait) && (taker == nullptr || wait(now(*taker))) && settle(stream);
 }
 
 // Without host memory to remember the uses the stream waits for them now.

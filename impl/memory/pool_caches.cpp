@@ -17,6 +17,11 @@ Mutex& caches_mutex() noexcept {
   return *mutex;
 }
 
+uint32_t next_number() noexcept {
+  static std::atomic<uint64_t> last{0};
+  return static_cast<uint32_t>(last.fetch_add(1, kRelaxed) % Block::kCacheMask + 1);
+}
+
 }  // namespace
 
 void OwnersLock::give_way() noexcept {
@@ -76,7 +81,7 @@ bool PoolResource::select(PoolCache& cache, Stream& stream) noexcept {
     const Lock lock = enter();
     lane = lane_of(stream);
   }
-  StreamCache* made = lane == nullptr ? nullptr : new (std::nothrow) StreamCache(*lane, sizes_);
+  StreamCache* made = lane == nullptr ? nullptr : new (std::nothrow) StreamCache(*lane, cache.number, sizes_);
   if (made == nullptr) return false;
   made->next = std::exchange(cache.streams, made);
   cache.counters.streams.fetch_add(1, kRelaxed);
@@ -121,7 +126,7 @@ PoolCache* PoolResource::find_cache(ThreadBlock& thread) const noexcept {
     if (cache->pool == nullptr) closed = cache;
   }
   if (closed != nullptr) return closed;
-  auto* made = new (std::nothrow) PoolCache(&thread);
+  auto* made = new (std::nothrow) PoolCache(&thread, next_number());
   if (made != nullptr) made->next_of_thread = std::exchange(mine->first, made);
   return made;
 }
@@ -167,16 +172,13 @@ void PoolResource::unlink(PoolCache& cache) noexcept {
 }
 
 void PoolResource::drain(PoolCache& cache) noexcept {
-  for (StreamCache* stream = cache.streams; stream != nullptr; stream = stream->next) {
-    const uint64_t position = stream->lane.position();
+  for (StreamCache* stream = cache.streams; stream != nullptr; stream = stream->next)
     for (uint32_t i = 0; i < SizeClasses::kCount; ++i) {
       Magazine& magazine = stream->magazines[i];
-      if (magazine.loaded != nullptr) stream->lane.put(i, magazine.loaded, magazine.count, position);
-      if (magazine.spare != nullptr) stream->lane.put(i, magazine.spare, magazine.spare_count, position);
-      magazine.loaded = magazine.spare = nullptr;
-      magazine.count = magazine.spare_count = 0;
+      pass_on(*stream, i, magazine.loaded, magazine.count);
+      pass_on(*stream, i, magazine.spare, magazine.spare_count);
+      pass_on(*stream, i, magazine.foreign, magazine.foreign_count);
     }
-  }
 }
 
 uint64_t PoolResource::flush_caches() noexcept {

@@ -95,7 +95,7 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
       Block* block = lane == &here ? nullptr : lane->take_one(size_class, can_follow);
       if (block == nullptr) block = lane->take_used(size_class, can_follow);
       if (block == nullptr) continue;
-      block->take(request, here.shelf());
+      block->take(request, here.shelf(), 0);
       return block->address();
     }
   }
@@ -120,7 +120,7 @@ void* PoolResource::search(const Request& request, Lane& here, bool has_collecte
     Block* block = here.take_one(size_class, at_once);
     if (block == nullptr && &here != &home_) block = home_.take_one(size_class, at_once);
     if (block != nullptr) {
-      block->take(request, here.shelf());
+      block->take(request, here.shelf(), 0);
       return block->address();
     }
   }

@@ -52,9 +52,9 @@ class SizeClasses {
   int shift_;
 };
 
-// The record of one block. While it is live `word` says what was asked for, and on which shelf's stream. While it is
-// free it is in one list of its pool; `word` then says nothing, or of the first one of a batch how many there are and
-// how far the stream was that gave them up.
+// The record of one block. While it is live `word` says what was asked for, on which shelf's stream, and whose cache it
+// came from. While it is free it is in one list of its pool; `word` then says nothing, or of the first one of a batch
+// how many there are and how far the stream was that gave them up.
 struct alignas(32) Block {
   Block* next = nullptr;
   std::atomic<Block*> next_batch{nullptr};
@@ -62,33 +62,41 @@ struct alignas(32) Block {
   std::atomic<void*> data{nullptr};  // written while the slab is made, when stray addresses are looked up too
 
   static constexpr uint64_t kLive = uint64_t{1} << 63;
+  static constexpr uint64_t kMarks = kLive | kLive >> 1;
   static constexpr int kCountShift = 56;
   static constexpr int kShelfShift = 32;
+  static constexpr int kCacheShift = 17;
   static constexpr uint64_t kShelfMask = 0xFFFFFF;
-  static uint64_t live_word(const Request& request, uint32_t shelf) noexcept {
-    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | uint64_t{shelf} << kShelfShift | request.bytes;
+  static constexpr uint64_t kCacheMask = 0x7FFF;
+  static constexpr uint64_t kBytesMask = (uint64_t{1} << kCacheShift) - 1;
+  static_assert(SizeClasses::kLargest <= kBytesMask);
+  static uint64_t live_word(const Request& request) noexcept {
+    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | request.bytes;
   }
-  void take(const Request& request, uint32_t shelf) noexcept {
-    word.store(live_word(request, shelf), std::memory_order_release);
+  void take(const Request& request, uint32_t shelf, uint32_t cache) noexcept {
+    word.store(live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift,
+               std::memory_order_release);
   }
   void* address() const noexcept { return data.load(std::memory_order_relaxed); }
   // Where a live block was taken.
   uint32_t shelf() const noexcept {
     return static_cast<uint32_t>(word.load(std::memory_order_relaxed) >> kShelfShift & kShelfMask);
   }
-  bool is_live(BlockUse use) const noexcept {
-    return word.load(std::memory_order_relaxed) >> 62 == (live_word({0, 0, use}, 0) >> 62);
+  // Of several callers exactly one ends a live block, and learns from whose cache it came.
+  Return give(const Request& request, uint32_t& cache) noexcept {
+    const uint64_t wanted = live_word(request);
+    uint64_t seen = word.load(std::memory_order_relaxed);
+    while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask) [[likely]] {
+        cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+        if (word.compare_exchange_weak(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
+          return Return::done;
+      }
+    return refuse(request.use, seen);
   }
-  // Of several callers exactly one ends a live block. No block has more bytes than the word has room for.
-  Return give(const Request& request, uint32_t shelf) noexcept {
-    const uint64_t wanted = live_word(request, shelf);
-    uint64_t seen = wanted;
-    if (request.bytes >> kShelfShift != 0) [[unlikely]]
-      return is_live(request.use) ? Return::different : Return::unknown;
-    if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) [[likely]]
-      return Return::done;
-    constexpr uint64_t kMarks = kLive | kLive >> 1;
-    return (seen & kMarks) == (wanted & kMarks) ? Return::different : Return::unknown;
+  // Why a block that was looked at does not end.
+  Return refuse(BlockUse use) const noexcept { return refuse(use, word.load(std::memory_order_relaxed)); }
+  static Return refuse(BlockUse use, uint64_t seen) noexcept {
+    return (seen & kMarks) == live_word({0, 0, use}) ? Return::different : Return::unknown;
   }
 
   void start_batch(uint32_t count, uint64_t position) noexcept {

@@ -102,25 +102,31 @@ TEST(Slab, IsNoneForAddressesThatNoProcessHas) {
 
 TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
   Block block;
+  uint32_t cache = 0;
   const Request request{1000, 256, BlockUse::raw};
-  EXPECT_EQ(block.give(request, 7), Return::unknown);
-  block.take(request, 7);
-  EXPECT_EQ(block.give({1001, 256, BlockUse::raw}, 7), Return::different);
-  EXPECT_EQ(block.give({1000, 256, BlockUse::internal}, 7), Return::unknown);
-  for (int bit = 32; bit < 64; ++bit) {  // other bits of the word are no bytes
-    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::raw}, 7), Return::different);
-    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::internal}, 7), Return::unknown);
+  EXPECT_EQ(block.give(request, cache), Return::unknown);
+  block.take(request, 7, 77);
+  EXPECT_EQ(block.shelf(), 7U);
+  EXPECT_EQ(block.give({1001, 256, BlockUse::raw}, cache), Return::different);
+  EXPECT_EQ(block.give({1000, 256, BlockUse::internal}, cache), Return::unknown);
+  for (int bit = 17; bit < 64; ++bit) {  // other bits of the word are no bytes
+    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::raw}, cache), Return::different);
+    EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::internal}, cache), Return::unknown);
   }
-  EXPECT_TRUE(block.is_live(BlockUse::raw));
-  EXPECT_FALSE(block.is_live(BlockUse::internal));
+  EXPECT_EQ(block.refuse(BlockUse::raw), Return::different);
+  EXPECT_EQ(block.refuse(BlockUse::internal), Return::unknown);
   std::atomic<int> wins{0};
   std::vector<std::thread> threads;
   threads.reserve(4);
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { wins += block.give(request, 7) == Return::done ? 1 : 0; });
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      uint32_t from = 0;
+      if (block.give(request, from) == Return::done) wins += from == 77 ? 1 : 100;
+    });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wins, 1);
   block.start_batch(32, 77);
-  EXPECT_EQ(block.give(request, 7), Return::unknown);
+  EXPECT_EQ(block.give(request, cache), Return::unknown);
   EXPECT_EQ(block.batch_count(), 32U);
   EXPECT_EQ(block.batch_position(), 77U);
 }
@@ -132,6 +138,9 @@ TEST(Magazine, HoldsTwiceItsLimitAndGivesBackTheNewestFirst) {
   for (size_t i = 0; i < 6; ++i) ASSERT_TRUE(magazine.push(blocks[i]));
   EXPECT_FALSE(magazine.push(blocks[6]));
   for (size_t i = 6; i-- > 0;) ASSERT_EQ(magazine.pop(), &blocks[i]);
+  EXPECT_EQ(magazine.pop(), nullptr);
+  for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(magazine.push_foreign(blocks[i]));
+  EXPECT_FALSE(magazine.push_foreign(blocks[3]));
   EXPECT_EQ(magazine.pop(), nullptr);
 }
 
