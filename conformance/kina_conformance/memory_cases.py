@@ -83,7 +83,6 @@ OUTSIDE = {
 
 # Rows that a test decides only in part: what is missing, and why.
 PARTLY = {
-    "P21": "two libraries that link the runtime take a linker; two openings of it are tested",
     "P51": "how throughput grows takes many cores and is the benchmarks' (T8); that 39 threads come through while one "
     "stands upstream is tested",
     "P60": "the read-back at start-up guards against a driver and waits for feature cuda; that bytes arrive is tested",

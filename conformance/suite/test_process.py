@@ -11,6 +11,8 @@ import pytest
 
 from kina_conformance import Executor, clause
 from kina_conformance.alone import alone
+from kina_conformance.elf import is_elf
+from kina_conformance.linked import write
 from kina_conformance.memory_cases import memory_case
 
 # A process in the middle of everything: pools installed, scopes pushed, streams out, work under way, threads calling.
@@ -199,6 +201,40 @@ assert info.live_blocks == 1
     )
 
     assert told == ""
+
+
+@memory_case("P21")
+@clause("KINA-RESOURCE-13", "8168f4f4")
+@clause("KINA-VERSION-19", "f4ef7374")
+def test_two_libraries_that_are_linked_against_the_runtime_have_one_default(rt: Executor, tmp_path: Path) -> None:
+    if not is_elf(rt.lib.path):
+        return
+    functions = [f"runtime_{name}" for name in ("resource_host", "resource_set_default", "resource_current", "alloc")]
+    libraries = [write(tmp_path, f"lib{name}.so", rt.lib.path, functions) for name in ("first", "second")]
+
+    told = alone(
+        rt,
+        """
+def linked(path):
+    table = (ctypes.c_void_p * 4).in_dll(ctypes.CDLL(path), "functions")
+    kinds = ("KinaResource *", "KinaResource *, int32_t, int32_t, KinaResource", "KinaResource *, int32_t, int32_t",
+             "KinaTensor *, const int64_t *, int32_t, KinaDtype, int32_t, int32_t, KinaStream")
+    return [ffi.cast(f"KinaStatus (*)({kind})", address) for kind, address in zip(kinds, table)]
+
+(host, set_default, *_), (*_, current, alloc) = linked(sys.argv[2]), linked(sys.argv[3])
+rt, made, seen = opened(), ffi.new("KinaResource *"), ffi.new("KinaResource *")
+x, info = ffi.new("KinaTensor *"), ffi.new("KinaResourceInfo *")
+assert host(made) == set_default(ffi.NULL, 1, 0, made[0]) == current(seen, 1, 0) == 0
+assert alloc(x, [4], 1, rt.constants["KINA_DTYPE_F32"], 1, 0, ffi.NULL) == 0
+assert x.allocator == seen[0] != ffi.NULL
+info.struct_size = ffi.sizeof("KinaResourceInfo")
+assert rt.runtime_resource_info(info, made[0]) == 0
+print(info.live_blocks, rt.runtime_free(x))
+""",
+        *map(str, libraries),
+    )
+
+    assert told.split() == ["1", "0"]
 
 
 @clause("KINA-STATUS-35", "1091675d")
