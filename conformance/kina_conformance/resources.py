@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .executor import Executor
 from .memory import Buffer, Handle
@@ -27,6 +27,7 @@ COUNTERS = (
     "failures",
     "upstream_calls",
 )
+Value = TypeVar("Value")
 
 
 class Info:
@@ -119,9 +120,9 @@ def borrowed(rt: Executor, resource: Handle) -> Handle:
     return found
 
 
-def in_thread(work: Callable[[], Any]) -> Any:
-    """The answer of `work` on a thread of its own."""
-    answers: list[Any] = []
+def in_thread(work: Callable[[], Value]) -> Value:
+    """The answer of `work` on a thread of its own, which has ended when this returns; its failure is the caller's."""
+    answers: list[Value] = []
     failures: list[BaseException] = []
 
     def run() -> None:

@@ -17,6 +17,7 @@ from kina_conformance import Executor, Handle, clause
 from kina_conformance.alone import alone
 from kina_conformance.elf import is_elf, read
 from kina_conformance.memory_cases import memory_case
+from kina_conformance.resources import in_thread
 
 HOST = {"device_type": 1, "device_id": 0}
 RELEASES = [
@@ -47,24 +48,6 @@ def clear(rt: Executor) -> None:
 
 def message(rt: Executor) -> str | None:
     return rt.string(rt.function("runtime_last_error_message")())
-
-
-def on_a_thread(work: Callable[[], Any]) -> Any:
-    """What `work` gives on another thread; its failure fails the test."""
-    results: list[Any] = []
-
-    def body() -> None:
-        try:
-            results.append(work())
-        except BaseException as failure:
-            results.append(failure)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if isinstance(results[0], BaseException):
-        raise results[0]
-    return results[0]
 
 
 def failing(rt: Executor) -> list[tuple[str, dict[str, Any]]]:
@@ -175,7 +158,7 @@ def test_a_record_belongs_to_its_thread(rt: Executor) -> None:
         seen.append(rt.record().status)
         return seen
 
-    assert on_a_thread(elsewhere) == ["SUCCESS", "runtime_stream_query", "SUCCESS"]
+    assert in_thread(elsewhere) == ["SUCCESS", "runtime_stream_query", "SUCCESS"]
     assert rt.record() == mine
     clear(rt)
     assert rt.record().status == "SUCCESS"
@@ -189,8 +172,8 @@ def test_strings_stay_until_the_next_failing_call_of_the_thread(rt: Executor) ->
     before = [rt.string(text) for text in strings]
 
     rt.call("runtime_gpu_unary", rt.tensor("f32", (3,)), op="KINA_UNARY_NEG").succeeds()
-    on_a_thread(lambda: [fail(rt, number) for number in range(7, 90)])
-    clear_elsewhere = on_a_thread(lambda: clear(rt))
+    in_thread(lambda: [fail(rt, number) for number in range(7, 90)])
+    clear_elsewhere = in_thread(lambda: clear(rt))
 
     assert clear_elsewhere is None and [rt.string(text) for text in strings] == before and all(before)
 

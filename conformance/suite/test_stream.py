@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kina_conformance import Executor, Handle, Tensor, clause
 from kina_conformance.plugin import session
+from kina_conformance.resources import in_thread
 
 HOST = {"device_type": 1, "device_id": 0}
 DEVICE = {"device_type": 12, "device_id": 0}
@@ -72,25 +72,6 @@ def pop_status(rt: Executor, token: Handle) -> str:
     return rt.call("runtime_scope_pop", token).status()
 
 
-def on_a_thread(work: Callable[[], Value]) -> Value:
-    """What `work` gives on a thread that has ended when this returns; its failure fails the test."""
-    results: list[Value] = []
-    failures: list[BaseException] = []
-
-    def body() -> None:
-        try:
-            results.append(work())
-        except BaseException as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
-
-
 def eventually(happens: Callable[[], bool], seconds: float = 10) -> bool:
     """Whether it happens soon: a joined thread still has to be taken down by the system."""
     end = time.monotonic() + seconds
@@ -134,7 +115,7 @@ def negated(rt: Executor, x: Tensor) -> Tensor:
 def test_the_main_stream_is_the_same_at_every_call_and_on_every_thread(rt: Executor, place: dict[str, int]) -> None:
     first = main(rt, place)
 
-    assert first and first == main(rt, place) == on_a_thread(lambda: main(rt, place))
+    assert first and first == main(rt, place) == in_thread(lambda: main(rt, place))
 
 
 @clause("KINA-STREAM-2", "60d19c12")
@@ -195,7 +176,7 @@ def test_a_pushed_stream_is_not_checked_in(rt: Executor, place: dict[str, int], 
     rt.call("runtime_stream_checkin", lambda: checkout(rt, place)).refuses(
         "BUSY", stream=stream, clause="KINA-STREAM-6"
     )
-    refused = on_a_thread(lambda: rt.call("runtime_stream_checkin", stream).status())
+    refused = in_thread(lambda: rt.call("runtime_stream_checkin", stream).status())
 
     assert refused == "BUSY"
     pop(rt, token)
@@ -404,7 +385,7 @@ def test_scopes_do_not_reach_other_threads(rt: Executor, place: dict[str, int], 
     push(rt, "runtime_device_push", place=place)
     assert current(rt, place) != main(rt, place)
 
-    assert on_a_thread(lambda: current(rt, place)) == main(rt, place)
+    assert in_thread(lambda: current(rt, place)) == main(rt, place)
 
 
 @clause("KINA-STREAM-27", "908e75df")
@@ -487,7 +468,7 @@ def test_reads_and_writes_of_a_storage_keep_their_order_across_streams_and_threa
 
     for number, elsewhere in steps:
         if elsewhere:
-            on_a_thread(lambda number=number: step(number))  # type: ignore[misc]
+            in_thread(lambda number=number: step(number))  # type: ignore[misc]
         else:
             step(number)
 
@@ -679,7 +660,7 @@ def test_a_dead_token_is_no_handle(rt: Executor) -> None:
 def test_another_threads_token_is_refused_and_stays(rt: Executor) -> None:
     token = push(rt, "runtime_phase_push")
 
-    refused = on_a_thread(lambda: pop_status(rt, token))
+    refused = in_thread(lambda: pop_status(rt, token))
 
     assert refused == "INVALID_ARGUMENT"
     pop(rt, token)
@@ -702,7 +683,7 @@ def test_scopes_end_with_their_thread(rt: Executor, place: dict[str, int], kind:
         assert rt.call("runtime_stream_checkin", stream).status() == "BUSY"
         return values
 
-    tokens = on_a_thread(left)
+    tokens = in_thread(left)
 
     ended = eventually(lambda: rt.call("runtime_stream_checkin", stream).status() == "SUCCESS")
     rt.forget([stream])
