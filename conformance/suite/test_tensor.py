@@ -382,6 +382,24 @@ def test_every_rank_and_empty_extents_are_ordinary(rt: Executor, shape: tuple[in
     assert alias.shape == shape and np.array_equal(alias.numpy(), x.numpy())
 
 
+@clause("KINA-TENSOR-16", "91657c62")
+@pytest.mark.parametrize("place", [0, 31])
+@pytest.mark.parametrize("owned", [True, False])
+def test_the_highest_rank_without_elements_is_ordinary_whatever_its_strides(
+    rt: Executor, place: int, owned: bool
+) -> None:
+    shape = tuple(0 if axis == place else 2 for axis in range(32))
+    x = rt.tensor("f32", shape, owned=owned, strides=(1,) * 32)
+
+    for function, more in [
+        ("runtime_gpu_unary", {"op": "KINA_UNARY_NEG"}),
+        ("runtime_gpu_cast", {"target": "i32"}),
+        ("runtime_copy", {"device_type": 1, "device_id": 0}),
+    ]:
+        assert made(rt, function, in_=x, **more).shape == shape
+    rt.call("runtime_fill", tensor=x, value=bytes(4), value_bytes=4).succeeds()
+
+
 @clause("KINA-TENSOR-17", "5471aba4")
 @pytest.mark.parametrize("pair", _with_clause(17), ids=named)
 def test_a_dtype_outside_the_table_is_refused(rt: Executor, pair: tuple[Case, Flaw]) -> None:
