@@ -391,12 +391,11 @@ def test_the_highest_rank_without_elements_is_ordinary_whatever_its_strides(
     shape = tuple(0 if axis == place else 2 for axis in range(32))
     x = rt.tensor("f32", shape, owned=owned, strides=(1,) * 32)
 
-    for function, more in [
-        ("runtime_gpu_unary", {"op": "KINA_UNARY_NEG"}),
-        ("runtime_gpu_cast", {"target": "i32"}),
-        ("runtime_copy", {"device_type": 1, "device_id": 0}),
-    ]:
-        assert made(rt, function, in_=x, **more).shape == shape
+    y = made(rt, "runtime_gpu_unary", in_=x, op="KINA_UNARY_NEG")
+    z = made(rt, "runtime_gpu_cast", in_=x, target="i32")
+    copy = made(rt, "runtime_copy", in_=x, device_type=1, device_id=0)
+
+    assert x.shape == y.shape == z.shape == copy.shape == shape
     rt.call("runtime_fill", tensor=x, value=bytes(4), value_bytes=4).succeeds()
 
 
