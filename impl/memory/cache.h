@@ -25,6 +25,15 @@ class OwnersLock {
     if (has_visitor_.load(std::memory_order_acquire)) [[unlikely]]
       give_way();
   }
+  // False where a visitor is near.
+  bool try_lock() noexcept {
+    is_held_.store(true, std::memory_order_relaxed);
+    fence_lease();
+    if (!has_visitor_.load(std::memory_order_acquire)) [[likely]]
+      return true;
+    unlock();
+    return false;
+  }
   void unlock() noexcept { is_held_.store(false, std::memory_order_release); }
 
   void visit() noexcept;
@@ -152,6 +161,11 @@ class alignas(128) PoolCache {
   PoolCache(const PoolCache&) = delete;
   PoolCache& operator=(const PoolCache&) = delete;
   ~PoolCache();
+
+  // Whether such blocks lie in the magazines of `current`, whichever stream asks.
+  bool has_magazines(uint64_t bytes, uint64_t alignment) const noexcept {
+    return is_open && !is_ordered && sizes.serves(bytes) && alignment <= sizes.granule();
+  }
 
   OwnersLock lock;
   const uint32_t number;  // 1 to Block::kCacheMask; caches that have the same one take each other's blocks for own ones

@@ -16,28 +16,28 @@ bool has_names(const CallNames& names, const ThreadBlock& thread, uint64_t resou
   return names.stream_place->load(std::memory_order_acquire) == stream;
 }
 
-// The thread goes back to a pool or a stream that it used before the newest one.
-[[gnu::noinline]] PoolCache* turn_to(ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
-  for (PoolCache* cache = first_cache(thread); cache != nullptr; cache = cache->next_of_thread) {
+// The thread goes to a pool and a stream that it used before, or stays there.
+PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
+  ThreadBlock* thread = thread_block();
+  if (thread == nullptr) return nullptr;
+  for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread) {
     if (cache->pool_name != resource) continue;
     const CacheLock lock(cache->lock);
     if (!cache->is_open) continue;
     for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
-      if (!has_names(known->names, thread, resource, stream)) continue;
+      if (!has_names(known->names, *thread, resource, stream)) continue;
       cache->names = known->names;
       cache->current = known;
-      return thread.newest_pool_cache = cache;
+      return thread->newest_pool_cache = cache;
     }
   }
   return nullptr;
 }
 
-PoolCache* named_cache(uint64_t resource, uint64_t stream) noexcept {
-  ThreadBlock* thread = thread_block();
+PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
+  const auto* thread = static_cast<const ThreadBlock*>(t_cache);
   PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
-  if (cache == nullptr || has_names(cache->names, *thread, resource, stream)) [[likely]]
-    return cache;
-  return turn_to(*thread, resource, stream);
+  return cache != nullptr && has_names(cache->names, *thread, resource, stream) ? cache : nullptr;
 }
 
 // A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
@@ -47,46 +47,82 @@ bool is_at_hand_for(const PoolCache& cache, const Stream& place) noexcept {
 
 bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
 
+// The hot calls end with these, so that they have nothing to save for what comes after a call. The cache is locked.
+[[gnu::noinline]] void* take_and_leave(PoolCache& cache, uint64_t bytes, uint64_t alignment) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  return cache.is_open ? cache.pool->take_at_hand(cache, {bytes, alignment, BlockUse::raw}) : nullptr;
+}
+[[gnu::noinline]] bool give_and_leave(PoolCache& cache, void* data, uint64_t bytes, uint64_t alignment) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  return cache.is_open && cache.pool->give_at_hand(cache, data, {bytes, alignment, BlockUse::raw});
+}
+[[gnu::noinline]] bool keep_and_leave(PoolCache& cache, Block& block, const Slab& slab, uint32_t taker) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  cache.pool->keep(*cache.current, block, slab.size_class(), taker);
+  if (cache.counters.is_full()) cache.pool->fold_bytes(cache);
+  return true;
+}
+template <class T>
+[[gnu::noinline]] T fold_and_leave(PoolCache& cache, T answer) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  cache.pool->fold_bytes(cache);
+  return answer;
+}
+
+// Of another pool or stream than the newest, or with a visitor in the way.
+[[gnu::noinline]] void* take_elsewhere(uint64_t resource, uint64_t bytes, uint64_t alignment,
+                                       uint64_t stream) noexcept {
+  PoolCache* cache = turn_to(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
+  cache->lock.lock();
+  return take_and_leave(*cache, bytes, alignment);
+}
+[[gnu::noinline]] bool give_elsewhere(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment,
+                                      uint64_t stream) noexcept {
+  PoolCache* cache = turn_to(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
+  cache->lock.lock();
+  return give_and_leave(*cache, data, bytes, alignment);
+}
+
 }  // namespace
 
 void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  PoolCache* cache = named_cache(resource, stream);
-  if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
-  const CacheLock lock(cache->lock);
-  if (!cache->is_open) [[unlikely]]
-    return nullptr;
-  if (cache->sizes.serves(bytes) && alignment <= cache->sizes.granule() && !cache->is_ordered) [[likely]] {
-    Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
-    if (block != nullptr) [[likely]] {
-      block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing, cache->number);
-      cache->counters.taken(bytes, true);
-      if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
-      return block->address();
-    }
-  }
-  return cache->pool->take_at_hand(*cache, {bytes, alignment, BlockUse::raw});
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment) || !cache->lock.try_lock()) [[unlikely]]
+    return take_elsewhere(resource, bytes, alignment, stream);
+  if (!cache->has_magazines(bytes, alignment)) [[unlikely]]
+    return take_and_leave(*cache, bytes, alignment);
+  Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
+  if (block == nullptr) [[unlikely]]
+    return take_and_leave(*cache, bytes, alignment);
+  block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing, cache->number);
+  void* data = block->address();
+  cache->counters.taken(bytes, true);
+  if (cache->counters.is_full()) [[unlikely]]
+    return fold_and_leave(*cache, data);
+  cache->lock.unlock();
+  return data;
 }
 
 bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  PoolCache* cache = named_cache(resource, stream);
-  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr || !cache->lock.try_lock()) [[unlikely]]
+    return give_elsewhere(resource, data, bytes, alignment, stream);
   Slab* slab = Slab::find(data);
-  const CacheLock lock(cache->lock);
-  if (!cache->is_open) [[unlikely]]
-    return false;
-  if (slab != nullptr && slab->pool() == cache->serial && alignment <= cache->sizes.granule() && !cache->is_ordered)
-      [[likely]] {
-    Block* block = slab->block_at(data);
-    uint32_t taker = 0;
-    if (block != nullptr && block->give({bytes, 0, BlockUse::raw}, taker) == Return::done) [[likely]] {
-      if (!cache->current->magazines[slab->size_class()].keep(*block, taker != cache->number)) [[unlikely]]
-        cache->pool->keep(*cache->current, *block, slab->size_class(), taker);
-      cache->counters.given(bytes);
-      if (cache->counters.is_full()) cache->pool->fold_bytes(*cache);
-      return true;
-    }
-  }
-  return cache->pool->give_at_hand(*cache, data, {bytes, alignment, BlockUse::raw});
+  if (slab == nullptr || slab->pool() != cache->serial || !cache->has_magazines(bytes, alignment)) [[unlikely]]
+    return give_and_leave(*cache, data, bytes, alignment);
+  Block* block = slab->block_at(data);
+  uint32_t taker = 0;
+  if (block == nullptr || block->give({bytes, 0, BlockUse::raw}, taker) != Return::done) [[unlikely]]
+    return give_and_leave(*cache, data, bytes, alignment);
+  cache->counters.given(bytes);
+  if (!cache->current->magazines[slab->size_class()].keep(*block, taker != cache->number)) [[unlikely]]
+    return keep_and_leave(*cache, *block, *slab, taker);
+  if (cache->counters.is_full()) [[unlikely]]
+    return fold_and_leave(*cache, true);
+  cache->lock.unlock();
+  return true;
 }
 
 void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const Stream& place) noexcept {
