@@ -88,7 +88,9 @@ class PoolResource final : public Resource {
   bool select(PoolCache& cache, Stream& stream) noexcept;
   bool is_lost() const noexcept;
   bool is_ordinary(const PoolCache& cache) const noexcept;
-  void* serve(StreamCache& here, const Request& request) noexcept;
+  // How far a look goes that neither waits nor grows the pool.
+  enum class Reach : uint8_t { own, known_order };
+  void* serve(StreamCache& here, const Request& request, Reach reach) noexcept;
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
   // The stream that a live block was taken on, where there is an order of streams.
   Stream* taker_of(const void* data) noexcept;

@@ -149,7 +149,7 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
   if (!is_ordinary(cache)) [[unlikely]]
     return nullptr;
   request.alignment = std::max(request.alignment, alignment());
-  void* data = serve(*cache.current, request);
+  void* data = serve(*cache.current, request, Reach::known_order);
   if (data != nullptr) count_taken(cache, request, true);
   return data;
 }
@@ -169,7 +169,7 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
     if (cache == nullptr) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
     const CacheLock lock(cache->lock, std::adopt_lock);
     if (!select(*cache, stream)) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
-    if (void* data = serve(*cache->current, request)) {
+    if (void* data = serve(*cache->current, request, Reach::own)) {  // take_slowly looks further
       count_taken(*cache, request, true);
       return {data, KINA_SUCCESS};
     }
@@ -193,7 +193,7 @@ Return PoolResource::do_give_after(std::span<const Point> uses, void* data, cons
 
 bool PoolResource::is_lost() const noexcept { return is_ordered_ && device().backend().is_lost(device().id()); }
 
-void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
+void* PoolResource::serve(StreamCache& here, const Request& request, Reach reach) noexcept {
   if (is_cut_from_slab(request)) {
     const uint32_t size_class = sizes_.class_of(request.bytes);
     Block* block = here.magazines[size_class].pop();
@@ -206,7 +206,8 @@ void* PoolResource::serve(StreamCache& here, const Request& request) noexcept {
   }
   const Lock lock = enter();
   void* data = take_at_once(request, here.lane.shelf());
-  return data != nullptr || !is_ordered_ ? data : take_in_known_order(request, here.lane);
+  if (data != nullptr || !is_ordered_ || reach == Reach::own) return data;
+  return take_in_known_order(request, here.lane);
 }
 
 // A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane; where there is none
