@@ -847,11 +847,12 @@ KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
 /**
  * Gives a handle to a native stream of the caller's, a `cudaStream_t` [KINA-STREAM-13].
  *
- * One native stream has one handle, counted; each import is ended by runtime_stream_release, and until the last of them
- * the native stream must live. 1 is CUDA's legacy default stream, not capturable; 2 the per-thread one, usable on the
+ * One native stream has one handle, counted; each import is ended by runtime_stream_release. The native stream must live
+ * until the last of them, and until the deleters of DLPack exports and imports that were given it have run
+ * [KINA-STREAM-52]. 1 is CUDA's legacy default stream, not capturable; 2 the per-thread one, usable on the
  * importing thread alone [KINA-STREAM-14]. The library never destroys it [KINA-STREAM-16].
  *
- * INVALID_ARGUMENT  `out` or `native` is NULL, or no such id
+ * INVALID_ARGUMENT  `out` or `native` is NULL, no such id, or the driver knows no such stream [KINA-STREAM-51]
  * UNSUPPORTED       the type has no devices, or is the host [KINA-STREAM-12]
  * OUT_OF_MEMORY     no memory for the stream
  * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
@@ -860,7 +861,7 @@ KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
  * feature: core
  * null: none
  * owner: out produce, native keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-12; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-24 KINA-STREAM-51; UNSUPPORTED KINA-STATUS-24 KINA-STREAM-12; OUT_OF_MEMORY KINA-STATUS-44 injected; DEVICE KINA-DEVICE-23 injected; DEVICE_LOST KINA-DEVICE-21 KINA-STATUS-36 injected
  * stream: host
  * alloc: handle, host, device
  * thread: any

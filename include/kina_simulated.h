@@ -24,7 +24,7 @@ typedef struct KinaSimCounts {
 
 /* Every function answers 0 on success, else a number that is not 0. */
 typedef struct KinaSimStream {
-  /* A foreign stream on the same device, to be given to runtime_stream_import; it lives as long as the process. */
+  /* A foreign stream on the same device, to be given to runtime_stream_import; it lives until `end`. */
   int32_t (*make)(struct KinaSimStream* like, struct KinaSimStream** out);
   /* From here to end_capture work is recorded, not run. */
   int32_t (*begin_capture)(struct KinaSimStream* stream);
@@ -36,6 +36,9 @@ typedef struct KinaSimStream {
   /* Foreign work: copies bytes when the stream comes to it. */
   int32_t (*copy)(struct KinaSimStream* stream, void* to, const void* from, uint64_t bytes);
   int32_t (*count)(struct KinaSimStream* stream, KinaSimCounts* out);
+  /* Ends a stream that `make` gave, as soon as what is on it has run; a later one may have its address. Whoever uses an
+   * ended stream is refused. */
+  int32_t (*end)(struct KinaSimStream* stream);
 } KinaSimStream;
 
 #ifdef __cplusplus

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import cffi
 
 from kina.paths import contract_root
+from kina.runtime import interface
 
 from .executor import Executor
 from .memory import Handle
@@ -26,6 +27,17 @@ def _declared() -> Any:
     ffi = cffi.FFI()
     ffi.cdef(text.replace('extern "C" {', "", 1).rpartition("}")[0])
     return ffi
+
+
+class Counts(NamedTuple):
+    """Calls of the drivers of all simulated devices."""
+
+    event_records: int
+    stream_waits: int
+    host_waits: int
+
+    def since(self, before: Counts) -> Counts:
+        return Counts(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 class Native:
@@ -48,15 +60,25 @@ class Native:
         _require(like.make(like, made), "make")
         return cls(int(_declared().cast("uintptr_t", made[0])))
 
+    def end(self) -> None:
+        """What the owner of a foreign stream does when it needs it no more."""
+        _require(self.pointer.end(self.pointer), "end")
+
+    def copy(self, to: Any, source: Any, size: int) -> None:
+        """Foreign work: bytes at one address of the device become those at another."""
+        addresses = (int(interface().cast("uintptr_t", data)) for data in (to, source))
+        to, source = (_declared().cast("void *", address) for address in addresses)
+        _require(self.pointer.copy(self.pointer, to, source, size), "copy")
+
+    def counts(self) -> Counts:
+        """What the drivers of all simulated devices were asked for so far."""
+        told = _declared().new("KinaSimCounts *")
+        _require(self.pointer.count(self.pointer, told), "count")
+        return Counts(told.event_records, told.stream_waits, told.host_waits)
+
     @property
     def value(self) -> int:
         return int(_declared().cast("uintptr_t", self.pointer))
-
-    def counts(self) -> Any:
-        """What the drivers of all simulated devices were asked for so far."""
-        counts = _declared().new("KinaSimCounts *")
-        _require(self.pointer.count(self.pointer, counts), "count")
-        return counts
 
     def begin_capture(self) -> None:
         _require(self.pointer.begin_capture(self.pointer), "begin_capture")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, Handle, Tensor, clause, devices
+from kina_conformance.producer import Producer
+from kina_conformance.resources import Info
 from kina_conformance.simulated import DEVICE, Native
 
 pytestmark = pytest.mark.needs("sim")
@@ -20,6 +24,11 @@ def imported(rt: Executor, native: Native) -> Handle:
 def there(rt: Executor, values: list[float]) -> Tensor:
     tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), DEVICE, 0).succeeds().out
     return tensor
+
+
+def release(rt: Executor, stream: Handle) -> None:
+    rt.call("runtime_stream_release", stream).succeeds()
+    rt.forget([stream])
 
 
 def here(rt: Executor, tensor: Tensor) -> list[float]:
@@ -153,3 +162,124 @@ def test_a_device_that_was_waited_for_has_done_with_imported_streams_too(rt: Exe
     rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
 
     assert rt.call("runtime_stream_query", stream).succeeds().out == 1
+
+
+@clause("KINA-STREAM-51", "1ab39e0e")
+def test_what_is_no_stream_of_the_device_is_not_imported(rt: Executor) -> None:
+    native, ended = Native.foreign(rt), Native.foreign(rt)
+    bytes_of_others = rt.ffi.new("char[4096]")
+    ended.end()
+    call = rt.call("runtime_stream_import", DEVICE, 0, native=native.value)
+
+    for wrong in (ended.value, int(rt.ffi.cast("uintptr_t", bytes_of_others))):
+        call.refuses("INVALID_ARGUMENT", native=wrong, clause="KINA-STREAM-51", argument="native")
+
+
+@clause("KINA-STREAM-51", "1ab39e0e")
+@pytest.mark.needs("sim", devices=2)
+def test_a_stream_of_another_device_is_not_imported(rt: Executor) -> None:
+    native, other = Native.foreign(rt, 0), Native.foreign(rt, 1)
+
+    rt.call("runtime_stream_import", DEVICE, 0, native=native.value).refuses(
+        "INVALID_ARGUMENT", native=other.value, clause="KINA-STREAM-51", argument="native"
+    )
+
+
+@clause("KINA-STREAM-52", "0bf4535f")
+@clause("KINA-STREAM-33", "63f21257")
+@given(steps=st.lists(st.booleans(), min_size=1, max_size=8))
+def test_an_owner_may_end_a_stream_that_was_released(rt: Executor, steps: list[bool]) -> None:
+    x, one = there(rt, [0.0] * 40), there(rt, [1.0] * 40)
+    kept = []
+
+    for is_awaited in steps:
+        native = Native.foreign(rt)
+        stream = imported(rt, native)
+        with devices.pushed(rt, stream):
+            assert rt.call("runtime_gpu_binary", x, one, op="KINA_BINARY_ADD").status(out=x) == "SUCCESS"
+            kept.append(devices.negated(rt, x))
+        if is_awaited:
+            rt.call("runtime_stream_synchronize", stream).succeeds()
+        release(rt, stream)
+        native.end()
+
+    assert [here(rt, y)[0] for y in kept] == [-float(i + 1) for i in range(len(steps))]
+    for y in kept:
+        rt.call("runtime_free", y).succeeds()
+    assert here(rt, devices.negated(rt, x)) == [-float(len(steps))] * 40
+
+
+@clause("KINA-DLPACK-3", "fc69ee9d")
+@clause("KINA-DLPACK-25", "e443997a")
+@pytest.mark.needs("sim", "dlpack")
+def test_a_released_stream_serves_an_export_until_its_deleter_has_run(rt: Executor) -> None:
+    size, owned = 8192, devices.main(rt)
+    scratch = rt.call("runtime_memory_allocate", devices.base(rt), size, 0, owned).succeeds().out
+    pool = devices.pool(rt, initial_bytes=size, growth="KINA_GROWTH_NONE")  # the next tensor gets the same bytes
+    for i in range(10):
+        native = Native.foreign(rt)
+        stream = imported(rt, native)
+        with devices.pushed(rt, pool):
+            x = devices.there(rt, [float(i)] * (size // 4), stream)
+        managed = rt.call("runtime_to_dlpack", x, params={"stream": stream}).succeeds().out
+        release(rt, stream)
+        for _ in range(4):
+            native.copy(scratch, managed.dl_tensor.data, size)
+        rt.forget([managed])
+        managed.deleter(managed)
+        native.end()
+
+        with devices.pushed(rt, pool):
+            y = devices.there(rt, [-1.0] * (size // 4), devices.checkout(rt))
+
+        rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
+        assert set(here(rt, devices.negated(rt, devices.foreign(rt, scratch, size // 4, owned)))) == {-float(i)}
+        rt.call("runtime_free", y).succeeds()
+    rt.call("runtime_memory_deallocate", devices.base(rt), scratch, size, 0, owned).succeeds()
+
+
+@clause("KINA-DLPACK-3", "fc69ee9d")
+@clause("KINA-DLPACK-51", "51ad06fa")
+@pytest.mark.needs("sim", "dlpack")
+def test_a_released_stream_serves_an_import_until_its_deleter_has_run(rt: Executor) -> None:
+    resource, owned, count = devices.base(rt), devices.main(rt), 2000
+    block, zeros = (rt.call("runtime_memory_allocate", resource, 8000, 0, owned).succeeds().out for _ in range(2))
+    devices.fill(rt, devices.foreign(rt, zeros, count, owned), 0)
+    for i in range(10):
+        native = Native.foreign(rt)
+        stream = imported(rt, native)
+        devices.wait(rt, stream, owned)
+        devices.fill(rt, devices.foreign(rt, block, count, stream), i, stream)
+        producer = Producer(rt, shape=(count,), device=devices.FIRST)
+        producer.dl.data, producer.dl.byte_offset = block, 0
+        x = rt.call("runtime_from_dlpack", managed=producer.managed, params={"stream": stream}).succeeds().out
+        release(rt, stream)
+
+        producer.on_delete = partial(native.copy, block, zeros, 8000)  # what an owner may do that has the bytes back
+        y = devices.negated(rt, x, devices.checkout(rt))
+        rt.call("runtime_free", x).succeeds()
+
+        assert producer.deleted == 1 and set(here(rt, y)) == {-float(i)}
+        devices.wait(rt, owned, again := imported(rt, native))
+        release(rt, again)
+        native.end()
+    for data in (block, zeros):
+        rt.call("runtime_memory_deallocate", resource, data, 8000, 0, owned).succeeds()
+
+
+@clause("KINA-STREAM-53", "b2d68756")
+def test_many_imports_one_after_the_other_leave_no_more_than_a_few(rt: Executor) -> None:
+    pool = devices.pool(rt)
+    sizes = []
+    with devices.pushed(rt, pool):
+        for _ in range(60):
+            native = Native.foreign(rt)
+            stream = imported(rt, native)
+            x = devices.there(rt, [1.0] * 10, stream)
+            rt.call("runtime_stream_synchronize", stream).succeeds()
+            rt.call("runtime_free", x).succeeds()
+            release(rt, stream)
+            native.end()
+            sizes.append(Info(rt, pool).metadata_bytes)
+
+    assert sizes[-1] == sizes[9], f"a pool grew with the streams that it has seen: {sizes}"

@@ -24,6 +24,7 @@ Row<CollectArgs> Backend::collect() const noexcept {
 
 // A device without streams of its own is never asked for what follows.
 NativeStream Backend::make_stream(int32_t) { refuse_synchronous(); }
+bool Backend::is_stream(int32_t, NativeStream) const noexcept { return true; }
 void Backend::end_stream(NativeStream) noexcept {}
 NativeEvent Backend::record(NativeStream) { refuse_synchronous(); }
 void Backend::wait(NativeStream, NativeEvent) { refuse_synchronous(); }

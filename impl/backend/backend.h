@@ -195,6 +195,8 @@ class Backend {
   // Streams and events of an asynchronous device. All but `end_stream` and `release` throw what the driver
   // refused with.
   virtual NativeStream make_stream(int32_t device_id);
+  // Whether a caller's native stream is one of the device's, as far as the driver can tell.
+  virtual bool is_stream(int32_t device_id, NativeStream stream) const noexcept;
   // The stream was never given to a caller and is not used again.
   virtual void end_stream(NativeStream stream) noexcept;
   virtual NativeEvent record(NativeStream stream);

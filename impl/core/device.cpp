@@ -116,56 +116,34 @@ std::vector<Ref<Stream>> Device::all_streams() const {
   const std::lock_guard lock(mutex);
   std::vector<Ref<Stream>> found = pooled_;
   for (const auto& phase : phases_) found.push_back(phase.second);
-  for (const Import& import : imports_) found.push_back(import.stream);
+  imports_.append_to(found);
   found.push_back(main_);
   return found;
 }
 
-Ref<Stream> Device::import(NativeStream native) {
+Stream& Device::import(NativeStream native) {
   require_alive(*this);
   const std::lock_guard lock(mutex);
-  for (Import& import : imports_) {
-    if (import.stream->native() != native) continue;
-    if (import.count == 0) reopen(*import.stream);
-    ++import.count;
-    return import.stream;
-  }
-  imports_.reserve(imports_.size() + 1);
-  Ref<Stream> stream = make_counted<Stream>(*this, native, StreamOrigin::imported);
-  note_foreign(*stream);
-  stream->handle = streams().insert(stream.get());
-  imports_.push_back({stream, 1});
+  Stream& stream = imports_.add(native);
+  note_foreign(stream);
   return stream;
 }
 
-// The native stream may be another one by now, at the same address, which nothing is known about.
-void Device::reopen(Stream& ended) {
-  ended.handle = streams().insert(&ended);
-  ended.reopen();
-  const std::lock_guard lock(ended.timeline.mutex);
-  ended.timeline.known = {};
-  ended.timeline.has_ended = false;
-  ended.timeline.has_foreign_work = true;
+void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
+  const std::lock_guard lock(mutex);
+  imports_.remove(stream, handle, argument);
 }
 
-void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
-  require<Message::stream_not_imported>(stream.origin() == StreamOrigin::imported, "KINA-STREAM-15", argument,
-                                        argument.name);
-  const bool is_busy = captures(stream);
+void Device::begin_service(Stream& stream) {
+  if (stream.origin() != StreamOrigin::imported) return;
   const std::lock_guard lock(mutex);
-  const auto import = std::find_if(imports_.begin(), imports_.end(),
-                                   [&](const Import& candidate) { return candidate.stream.get() == &stream; });
-  require<Message::stale_handle>(import != imports_.end() && stream.handle == handle && import->count != 0,
-                                 "KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
-  if (import->count > 1) {
-    --import->count;
-    return;
-  }
-  require<Message::stream_in_use>(!is_busy && stream.end() == Stream::Ending::ended, "KINA-STREAM-50", argument,
-                                  argument.name);
-  streams().remove(handle);
-  import->count = 0;
-  note_end(stream);
+  imports_.begin_service(stream);
+}
+
+void Device::end_service(Stream& stream) noexcept {
+  if (stream.origin() != StreamOrigin::imported) return;
+  const std::lock_guard lock(mutex);
+  imports_.end_service(stream);
 }
 
 int32_t device_count(int32_t device_type) noexcept {

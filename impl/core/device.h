@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "impl/core/imports.h"
 #include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
@@ -31,8 +32,11 @@ class Device {
   // Ends the name of a checked-out stream; the stream itself is given out again under another one.
   void checkin(Stream& stream, uint64_t handle, Argument argument);
   // The stream of a native handle of the caller, one for every import of it, and the end of one import.
-  Ref<Stream> import(NativeStream native);
+  Stream& import(NativeStream native);
   void end_import(Stream& stream, uint64_t handle, Argument argument);
+  // See imports.h; the library's own streams serve without a count.
+  void begin_service(Stream& stream);
+  void end_service(Stream& stream) noexcept;
   // All streams that the device has, those that are checked in included: work may still be on them.
   std::vector<Ref<Stream>> all_streams() const;
 
@@ -49,12 +53,7 @@ class Device {
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
   std::vector<Ref<Stream>> pooled_;
-  struct Import {
-    Ref<Stream> stream;
-    uint64_t count;  // 0: ended, and kept for the next import of the same native stream
-  };
-  std::vector<Import> imports_;
-  static void reopen(Stream& ended);
+  Imports imports_{*this};
   std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
 

@@ -50,7 +50,7 @@ struct Export {
   Managed managed{};
   int32_t ndim = 0;  // as the arrays were made for, whatever the consumer writes into its struct
   Hold storage;
-  Ref<Stream> stream;
+  Service consumer;  // of the consumer's stream
 
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
 
@@ -70,13 +70,13 @@ struct Export {
 
   static void destroy(Export* made) {
     const Hold last = std::move(made->storage);
-    if (last && made->stream) follow_consumer(*last, *made->stream);
+    if (last && made->consumer.stream() != nullptr) follow_consumer(*last, *made->consumer.stream());
     const size_t bytes = bytes_for(made->ndim);
     made->~Export();
     give_block(made, bytes);
   }
 
-  void fill(Hold kept, const Operand& tensor, const View& view, const ExportTerms& terms) noexcept {
+  void fill(Hold kept, const Operand& tensor, const View& view, Service service) noexcept {
     Geometry shown = view.geometry;
     make_canonical(shown);
     copy_entries(arrays(), shown.extents, ndim);
@@ -89,7 +89,7 @@ struct Export {
     dl.shape = ndim == 0 ? nullptr : arrays();
     dl.strides = ndim == 0 ? nullptr : arrays() + ndim;
     storage = std::move(kept);
-    if (!is_dropped(Site::here(), SiteKind::pin)) stream = terms.stream;
+    if (!is_dropped(Site::here(), SiteKind::pin)) consumer = std::move(service);
   }
 };
 
@@ -127,6 +127,7 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
       if (made != nullptr) Export<Managed>::destroy(made);
     }
   } pending{Export<Managed>::make(tensor.geometry().ndim)};
+  Service service(terms.stream.get());
   View view = tensor.view();
   Hold copy;
   if (terms.is_copy) {
@@ -136,7 +137,7 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
   }
   Hold ended = take_tensor(tensor.tensor().handle);  // nothing fails from here on
   require<Message::stale_tensor>(static_cast<bool>(ended), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
-  pending.made->fill(terms.is_copy ? std::move(copy) : std::move(ended), tensor, view, terms);
+  pending.made->fill(terms.is_copy ? std::move(copy) : std::move(ended), tensor, view, std::move(service));
   return &std::exchange(pending.made, nullptr)->managed;
 }
 
@@ -223,6 +224,7 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
 
 void import_tensor(KinaTensor& out, const ImportedTensor& imported, const ImportTerms& terms) {
   Stream& stream = terms.stream == nullptr ? current_stream(*imported.device) : *terms.stream;
+  Service service(terms.stream);
   Hold storage =
       Storage::foreign(*imported.device, imported.lowest, imported.bytes, StorageOrigin::imported, {}, stream);
   Storage& bytes = *storage;
@@ -231,7 +233,7 @@ void import_tensor(KinaTensor& out, const ImportedTensor& imported, const Import
   if (terms.stream != nullptr) follow_producer(bytes, stream);
   const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
-  bytes.own(terms.owner, terms.stream);  // nothing fails from here on
+  bytes.own(terms.owner, service.detach());  // nothing fails from here on
   made.publish(out);
 }
 

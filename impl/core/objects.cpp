@@ -19,6 +19,7 @@ Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
     : Counted(Life::lasting), device_(device), native_(native), origin_(origin) {
   static std::atomic<uint64_t> last{0};
   serial_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  timeline.has_ended.store(origin == StreamOrigin::imported, std::memory_order_relaxed);  // until it stands for one
   static std::atomic<Stream*> newest{nullptr};
   older_ = newest.load(std::memory_order_relaxed);
   while (!newest.compare_exchange_weak(older_, this, std::memory_order_release, std::memory_order_relaxed)) {
@@ -42,6 +43,13 @@ Stream::Ending Stream::end() noexcept {
   int64_t seen = 0;
   if (bindings_.compare_exchange_strong(seen, kEnded, std::memory_order_acq_rel)) return Ending::ended;
   return seen == kEnded ? Ending::had_ended : Ending::is_bound;
+}
+
+void Stream::stand_for(NativeStream native) noexcept {
+  const std::lock_guard lock(timeline.mutex);
+  native_.store(native, std::memory_order_relaxed);
+  timeline.known = {};
+  timeline.has_ended.store(false, std::memory_order_release);
 }
 
 void Stream::announce(uint64_t scope, Resource& resource) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <thread>
 
+#include "impl/core/capture.h"
 #include "impl/core/device.h"
 
 namespace kina {
@@ -42,6 +43,14 @@ Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullp
   return line.newest;
 }
 
+bool leaves_event(const Point& point) noexcept {
+  try {
+    return static_cast<bool>(event_at(*point.stream, point.position));
+  } catch (...) {
+    return false;
+  }
+}
+
 // The host has seen that `stream` came to `position`: all that this was ordered after is over as well.
 void note_done(Stream& stream, uint64_t position, const Knowledge& known) {
   stream.timeline.reach(position);
@@ -64,6 +73,20 @@ bool is_known_to_host(const Stream& stream, uint64_t position) {
 bool is_trivial(const Point& point) noexcept {
   return point.position == 0 || !point.stream->device().backend().is_asynchronous() ||
          is_reached(*point.stream, point.position);
+}
+
+// Makes `waiter` wait for an event of `awaited`; false where it has ended meanwhile.
+bool follow(Stream& waiter, const Stream& awaited, const Event& event, OrderCalls& calls) {
+  Timeline& line = waiter.timeline;
+  const std::lock_guard lock(line.mutex);
+  if (line.has_ended) return false;
+  waiter.device().backend().wait(waiter.native(), event.native());
+  ++line.stream_waits;
+  ++calls.stream_waits;
+  line.advance();  // who waits for the stream waits for that work too
+  line.known.join(event.known());
+  line.known.raise(awaited.serial(), event.position());
+  return true;
 }
 
 bool has_passed(const Point& point) { return is_trivial(point) || is_known_to_host(*point.stream, point.position); }
@@ -103,19 +126,10 @@ void Timeline::reach(uint64_t seen, Site site) noexcept {
 OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
   OrderCalls calls;
   if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return calls;
-  if (&waiter.device().backend() != &point.stream->device().backend() || waiter.timeline.has_ended) {
-    wait_for(point, site);  // events do not cross, and a stream that has ended waits no more
-    return calls;
-  }
-  const Ref<Event> event = event_at(*point.stream, point.position, &calls);
-  Timeline& line = waiter.timeline;
-  const std::lock_guard lock(line.mutex);
-  waiter.device().backend().wait(waiter.native(), event->native());
-  ++line.stream_waits;
-  ++calls.stream_waits;
-  line.advance();  // who waits for the stream waits for that work too
-  line.known.join(event->known());
-  line.known.raise(point.stream->serial(), event->position());
+  // Events do not cross, and a stream that has ended waits no more.
+  const bool may_wait = &waiter.device().backend() == &point.stream->device().backend() && !waiter.timeline.has_ended;
+  if (!may_wait || !follow(waiter, *point.stream, *event_at(*point.stream, point.position, &calls), calls))
+    wait_for(point, site);
   return calls;
 }
 
@@ -141,6 +155,7 @@ void wait_for(const Point& point, Site site) {
       if (looks == kMostLooks) throw;
       std::this_thread::sleep_for(kBetweenLooks);
     }
+    note_done(stream, point.position, {});
   }
 }
 
@@ -208,10 +223,18 @@ void note_foreign(Stream& stream, Site site) {
 }
 
 void note_end(Stream& stream) noexcept {
-  OrderCalls calls;
-  (void)is_seen_over(now(stream), calls);  // leaves an event of all that is on the stream
+  if (!may_capture(stream)) {
+    const Point last = now(stream);
+    if (!leaves_event(last)) try_wait_for(last);  // without memory for an event it has to be over
+  }
+  const std::lock_guard lock(stream.timeline.mutex);
   stream.timeline.has_foreign_work.store(false, std::memory_order_release);
   stream.timeline.has_ended.store(true, std::memory_order_release);
+}
+
+Point last_of(Stream& stream) {
+  const std::lock_guard lock(stream.timeline.mutex);
+  return {Ref<Stream>::share(&stream), stream.timeline.position};
 }
 
 Point now(Stream& stream) {

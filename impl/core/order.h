@@ -64,7 +64,7 @@ struct Timeline {
   uint64_t event_records = 0;
   uint64_t stream_waits = 0;
   std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it
-  std::atomic<bool> has_ended{false};         // the native stream is its owner's again and may be gone
+  std::atomic<bool> has_ended{false};  // the native stream is its owner's again and may be gone; set with `mutex`
 
   // A piece of work, or a wait, takes the next position; with `mutex` held.
   void advance(Site site = Site::here()) noexcept {
@@ -112,6 +112,9 @@ void note_foreign(Stream& stream, Site site = Site::here());
 
 // From here on the native stream may be gone: what was enqueued so far is followed without asking it again.
 void note_end(Stream& stream) noexcept;
+
+// What the library knows to be on `stream`.
+Point last_of(Stream& stream);
 
 // Everything enqueued on `stream` so far. Foreign work that the library did not see counts where it can exist.
 Point now(Stream& stream);

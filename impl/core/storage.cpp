@@ -40,7 +40,9 @@ Storage::Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin 
       data_(data),
       bytes_(bytes),
       origin_(origin),
-      stream_(Ref<Stream>::share(&stream)) {}
+      stream_(Ref<Stream>::share(&stream)) {
+  stream.gain_storage();
+}
 
 Hold Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
   // The block waits in `block` until the object that gives it back exists.
@@ -131,14 +133,21 @@ void Storage::give_back_after_uses() noexcept {
   resource->deallocate(data_, bytes_, kStorageAlignment, *stream_, told);
 }
 
+// Before the owner is called: it may end the native stream then.
+void Storage::give_to_owner() noexcept {
+  settle_uses();
+  if (!is_owner_on_host_) Service::end(stream_.get());
+}
+
 void Storage::leave(uint64_t keeper) {
   if (keepers_.fetch_sub(keeper, std::memory_order_acq_rel) != keeper) return;
   const Ref<Storage> last = Ref<Storage>::adopt(this);
   if (resource_) {
     give_back();
   } else {
-    settle_uses();
+    give_to_owner();
   }
+  stream_->lose_storage();
   if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 

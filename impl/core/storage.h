@@ -66,8 +66,8 @@ class Storage final : public Counted {
       0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
   // What a tensor on these bytes says its device is, when work on it runs on `device`.
   DLDevice shown_on(const Device& device) const noexcept;
-  // From here on `owner` is released with the bytes. `stream` is what it orders itself by; NULL: it looks from the
-  // host.
+  // From here on `owner` is released with the bytes. `stream` is what it orders itself by, whose service ends then;
+  // NULL: it looks from the host.
   void own(ForeignOwner owner, Stream* stream) noexcept {
     owner_ = owner;
     is_owner_on_host_ = stream == nullptr;
@@ -111,6 +111,7 @@ class Storage final : public Counted {
   bool settle_uses() noexcept;
   void give_back() noexcept;
   void give_back_after_uses() noexcept;
+  void give_to_owner() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
   ~Storage() override { delete condition_.load(std::memory_order_acquire); }
   static void* operator new(size_t bytes) { return take_block(bytes); }

@@ -22,7 +22,7 @@ class Stream final : public Counted {
   Stream(Device& device, NativeStream native, StreamOrigin origin);
 
   Device& device() const noexcept { return device_; }
-  NativeStream native() const noexcept { return native_; }
+  NativeStream native() const noexcept { return native_.load(std::memory_order_relaxed); }
   StreamOrigin origin() const noexcept { return origin_; }
   uint64_t serial() const noexcept { return serial_; }  // never reused; handles may come and go
 
@@ -36,6 +36,21 @@ class Stream final : public Counted {
   Ending end() noexcept;
   // An ended stream can be bound again.
   void reopen() noexcept { bindings_.store(0, std::memory_order_release); }
+  // Whether its name is one that calls can use; another one may get it later.
+  bool has_name() const noexcept { return !can_end() || bindings_.load(std::memory_order_acquire) != kEnded; }
+
+  // From here on it is `native` that it stands for, see imports.h.
+  void stand_for(NativeStream native) noexcept;
+  // Storages whose bytes go back in its order, counted where the object may come to stand for another native stream.
+  void gain_storage() noexcept {
+    if (origin_ == StreamOrigin::imported) [[unlikely]]
+      storages_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void lose_storage() noexcept {
+    if (origin_ == StreamOrigin::imported) [[unlikely]]
+      storages_.fetch_sub(1, std::memory_order_release);
+  }
+  bool has_storages() const noexcept { return storages_.load(std::memory_order_acquire) != 0; }
 
   // A capture scope announces that the stream captures: memory of work on it comes from the newest one's resource,
   // which lives until that scope withdraws.
@@ -57,8 +72,9 @@ class Stream final : public Counted {
   };
   ~Stream() override = default;
   std::atomic<int64_t> bindings_{0};
+  std::atomic<uint64_t> storages_{0};
   Device& device_;
-  NativeStream native_;
+  std::atomic<NativeStream> native_;
   StreamOrigin origin_;
   uint64_t serial_;
   std::vector<Announcement> announcements_;  // guarded by the timeline's mutex

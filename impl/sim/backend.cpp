@@ -66,7 +66,7 @@ Scheduler::Touched touched_by(const Work& work, size_t piece) {
   return std::move(collector.touched);
 }
 
-KinaSimStream* native_make_queue(int32_t device);
+KinaSimStream* native_make_queue(int32_t device, QueueOwner owner);
 
 template <class F>
 int32_t guarded(F&& f) {
@@ -96,7 +96,7 @@ void native_copy(Queue& queue, void* to, const void* from, uint64_t bytes) {
 
 constexpr KinaSimStream kFunctions = {
     [](KinaSimStream* like, KinaSimStream** out) -> int32_t {
-      return guarded([&] { *out = native_make_queue(queue_of(like).device); });
+      return guarded([&] { *out = native_make_queue(queue_of(like).device, QueueOwner::caller); });
     },
     [](KinaSimStream* stream) -> int32_t {
       return guarded([&] { Scheduler::instance().begin_capture(queue_of(stream)); });
@@ -118,10 +118,13 @@ constexpr KinaSimStream kFunctions = {
     [](KinaSimStream*, KinaSimCounts* out) -> int32_t {
       return guarded([&] { *out = Scheduler::instance().counts(); });
     },
+    [](KinaSimStream* stream) -> int32_t {
+      return guarded([&] { Scheduler::instance().end_callers_queue(queue_of(stream)); });
+    },
 };
 
-KinaSimStream* native_make_queue(int32_t device) {
-  Queue* queue = Scheduler::instance().make_queue(device);
+KinaSimStream* native_make_queue(int32_t device, QueueOwner owner) {
+  Queue* queue = Scheduler::instance().make_queue(device, owner);
   queue->native = kFunctions;
   return &queue->native;
 }
@@ -161,7 +164,10 @@ class SimulatedBackend final : public Backend {
     Scheduler::instance().deallocate(device_id, data, bytes);
   }
 
-  NativeStream make_stream(int32_t device_id) override { return native_make_queue(device_id); }
+  NativeStream make_stream(int32_t device_id) override { return native_make_queue(device_id, QueueOwner::library); }
+  bool is_stream(int32_t device_id, NativeStream stream) const noexcept override {
+    return Scheduler::instance().is_queue(device_id, stream);
+  }
   void end_stream(NativeStream stream) noexcept override { Scheduler::instance().end_queue(queue_of(stream)); }
   NativeEvent record(NativeStream stream) override {
     auto box = std::make_unique<NativeEventBox>();

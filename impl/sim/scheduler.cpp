@@ -75,13 +75,16 @@ void Scheduler::lose(int32_t device) {
   changed_.notify_all();
 }
 
-Queue* Scheduler::make_queue(int32_t device) {
+Queue* Scheduler::make_queue(int32_t device, QueueOwner owner) {
   require_alive(device);
   const std::lock_guard lock(mutex_);
   DeviceState& state = *devices_[static_cast<size_t>(device)];
-  if (!state.ended.empty()) {
-    Queue* queue = state.ended.back();
-    state.ended.pop_back();
+  const auto empty = std::find_if(state.ended.begin(), state.ended.end(),
+                                  [](const Queue* queue) { return queue->items.empty() && !queue->is_running; });
+  if (empty != state.ended.end()) {
+    Queue* queue = *empty;
+    state.ended.erase(empty);
+    start_again(*queue, owner);
     return queue;
   }
   start_worker(device);
@@ -89,15 +92,56 @@ Queue* Scheduler::make_queue(int32_t device) {
   state.ended.reserve(state.queues.capacity());
   queues_.push_back(std::make_unique<Queue>());
   Queue* queue = queues_.back().get();
-  queue->index = static_cast<uint32_t>(queues_.size());
+  queue->index = new_index();
   queue->device = device;
+  queue->owner = owner;
   state.queues.push_back(queue);
   return queue;
 }
 
+// With its place in what the host has seen, so that whoever looks later takes no memory.
+uint32_t Scheduler::new_index() {
+  host_.set(queue_count_ + 1, 0);
+  return ++queue_count_;
+}
+
+// At the same address, but ordered after the former one only as far as the host has seen that this was over.
+void Scheduler::start_again(Queue& queue, QueueOwner owner) {
+  if (host_.of(queue.index) < queue.enqueued) {
+    queue.index = new_index();
+    queue.enqueued = 0;
+  }
+  queue.clock = {};
+  queue.owner = owner;
+  queue.has_ended = false;
+}
+
 void Scheduler::end_queue(Queue& queue) noexcept {
   const std::lock_guard lock(mutex_);
+  queue.has_ended = true;
   devices_[static_cast<size_t>(queue.device)]->ended.push_back(&queue);
+}
+
+void Scheduler::end_callers_queue(Queue& queue) {
+  const std::lock_guard lock(mutex_);
+  const bool may_end = queue.owner == QueueOwner::caller && !queue.has_ended && queue.capturing == 0;
+  require<Message::driver_failed>(may_end, "KINA-DEVICE-23", {}, "ending a stream");
+  queue.has_ended = true;
+  devices_[static_cast<size_t>(queue.device)]->ended.push_back(&queue);
+}
+
+bool Scheduler::is_queue(int32_t device, const void* address) const noexcept {
+  if (is_forked.load()) return true;  // nobody can tell, and the device is lost
+  const std::lock_guard lock(mutex_);
+  const std::vector<Queue*>& queues = devices_[static_cast<size_t>(device)]->queues;
+  return std::any_of(queues.begin(), queues.end(),
+                     [&](const Queue* queue) { return &queue->native == address && !queue->has_ended; });
+}
+
+// Whoever swallows this refusal is found out at the next work.
+void Scheduler::require_there(const Queue& queue) {
+  is_ended_queue_used_ = is_ended_queue_used_ || queue.has_ended;
+  require<Message::driver_failed>(!queue.has_ended, "KINA-DEVICE-23", {}, "finding a stream that has ended");
 }
 
 void Scheduler::start_worker(int32_t device) {
@@ -165,6 +209,7 @@ void Scheduler::submit(Queue& queue, Item item) {
 // Throws with nothing changed where an edge is missing or memory is out; after it `note` takes no memory.
 void Scheduler::check(const std::vector<Piece>& pieces, const Queue& queue, Clock clock) {
   require<Message::missing_edge>(violation_.empty(), "KINA-STREAM-35", {}, violation_.c_str());
+  require<Message::stream_gone>(!is_ended_queue_used_, "KINA-STREAM-52", {});
   Deed deed{queue.index, queue.enqueued, nullptr};
   for (const Piece& piece : pieces) {
     deed.name = piece.name;
@@ -201,6 +246,7 @@ void Scheduler::meet_faults(const Queue& queue, const char* name, Fault fault) {
 void Scheduler::enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   if (queue.capturing != 0) {
     std::vector<Piece>& nodes = queue.capture.nodes;
     nodes.insert(nodes.end(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
@@ -225,6 +271,7 @@ void Scheduler::enqueue(Queue& queue, std::vector<Piece> pieces, Fault fault) {
 std::shared_ptr<Event> Scheduler::record(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   require<Message::driver_failed>(!strike(Fault::event), "KINA-DEVICE-23", {}, "recording an event");
   auto event = std::make_shared<Event>();
@@ -242,6 +289,7 @@ std::shared_ptr<Event> Scheduler::record(Queue& queue) {
 void Scheduler::wait(Queue& queue, const std::shared_ptr<Event>& event) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   require<Message::driver_failed>(!strike(Fault::wait), "KINA-DEVICE-23", {}, "waiting for an event");
   Clock clock = queue.clock;
@@ -285,6 +333,7 @@ bool Scheduler::is_done(const Event& event, int32_t device) {
 bool Scheduler::is_idle(const Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   if (!queue.items.empty()) return false;
   host_.join(queue.clock);
@@ -296,15 +345,17 @@ KinaSimCounts Scheduler::counts() const {
   return counts_;
 }
 
-uint64_t Scheduler::capture_on(const Queue& queue) const {
+uint64_t Scheduler::capture_on(const Queue& queue) {
   if (is_forked.load()) return 0;
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   return queue.capturing;
 }
 
 void Scheduler::begin_capture(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   require<Message::stream_captures>(queue.capturing == 0, "KINA-STREAM-22", {});
   queue.capturing = ++captures_;
   queue.capture = Graph{};
@@ -313,6 +364,7 @@ void Scheduler::begin_capture(Queue& queue) {
 Graph Scheduler::end_capture(Queue& queue) {
   require_alive(queue.device);
   const std::lock_guard lock(mutex_);
+  require_there(queue);
   require<Message::driver_failed>(queue.capturing != 0, "KINA-DEVICE-23", {}, "ending a capture");
   queue.capturing = 0;
   return std::move(queue.capture);

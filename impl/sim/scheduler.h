@@ -50,6 +50,8 @@ struct Graph {
   std::vector<Piece> nodes;
 };
 
+enum class QueueOwner : uint8_t { library, caller };
+
 struct Queue {
   KinaSimStream native;  // the first member: its address is the stream's native handle
   uint32_t index = 0;
@@ -59,6 +61,8 @@ struct Queue {
   Clock clock;            // what the next piece of work is ordered after
   bool is_running = false;
   uint64_t capturing = 0;  // the number of the capture; 0: none
+  QueueOwner owner = QueueOwner::library;
+  bool has_ended = false;
   Graph capture;
 };
 
@@ -73,9 +77,13 @@ class Scheduler {
   // Lets the workers go; what is still queued never runs.
   ~Scheduler();
 
-  Queue* make_queue(int32_t device);
-  // Nobody enqueues on it any more: it is the next one that `make_queue` gives out.
+  Queue* make_queue(int32_t device, QueueOwner owner = QueueOwner::library);
+  // Nobody uses it any more: once it is empty, `make_queue` may give it out again.
   void end_queue(Queue& queue) noexcept;
+  // The same for one that the caller made, and did not end before.
+  void end_callers_queue(Queue& queue);
+  // Whether a queue of the device that has not ended stands at that address.
+  bool is_queue(int32_t device, const void* address) const noexcept;
 
   // Enqueues `pieces`, one after the other. Throws bad_alloc, and INTERNAL where an edge is missing, with nothing
   // enqueued, and what a fault asks for, with all before the piece that it strikes under way.
@@ -92,7 +100,7 @@ class Scheduler {
   bool is_done(const Event& event, int32_t device);
   // The same for everything on the queue.
   bool is_idle(const Queue& queue);
-  uint64_t capture_on(const Queue& queue) const;
+  uint64_t capture_on(const Queue& queue);
   KinaSimCounts counts() const;
 
   void begin_capture(Queue& queue);
@@ -123,6 +131,9 @@ class Scheduler {
     std::thread worker;
   };
 
+  uint32_t new_index();
+  void start_again(Queue& queue, QueueOwner owner);
+  void require_there(const Queue& queue);
   bool strike(Fault fault);
   void meet_faults(const Queue& queue, const char* name, Fault fault);
   void lose(int32_t device);
@@ -143,6 +154,8 @@ class Scheduler {
   std::mt19937_64 random_;
   Clock host_;             // what host threads have waited for
   std::string violation_;  // found where nothing could be thrown
+  bool is_ended_queue_used_ = false;
+  uint32_t queue_count_ = 0;
   bool is_stopping_ = false;
   uint64_t demand_ = 0;    // threads that wait
   uint64_t captures_ = 0;  // begun so far

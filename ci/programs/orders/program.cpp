@@ -277,6 +277,7 @@ void Program::step() {
       &Program::synchronize_foreign,
       &Program::export_tensor,
       &Program::import_block,
+      &Program::import_stream,
       &Program::use_as_peer,
       &Program::share_with_foreign_work,
   };

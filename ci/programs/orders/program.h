@@ -90,6 +90,7 @@ class Program {
   KinaTensor filled(int32_t device, int64_t count, KinaStream stream, int32_t value);
   void crowd();
   void free_without_memory();
+  void release_import(KinaStream stream);
 
   // foreign.cpp: work that the library did not enqueue, exports, imports and peers.
   void make_foreign(int32_t device);
@@ -107,6 +108,19 @@ class Program {
   void import_block();
   void use_as_peer();
 
+  // imports.cpp: streams that come and go.
+  struct Import {
+    int32_t device = 0;
+    KinaStream stream = nullptr;
+    KinaSimStream* native = nullptr;
+  };
+  KinaResource make_naming_resource(int32_t device);
+  void import_stream();
+  void end_import(const Import& import);
+  Pair uploaded_by(const Import& import);
+  void serve_past_name(Import& import);
+  void free_past_name(const Import& import);
+
   struct Foreign {
     KinaStream stream = nullptr;  // one with work that the library does not see
     KinaSimStream* native = nullptr;
@@ -118,6 +132,7 @@ class Program {
   std::vector<KinaStream> streams_[kDevices];
   Foreign foreign_[kDevices];
   KinaResource unordered_[kDevices] = {};  // custom ones that are not stream-ordered
+  KinaResource naming_[kDevices] = {};     // custom ones that are
   KinaResource small_pool_ = nullptr;
   std::vector<Pair> pairs_;
 };
