@@ -168,11 +168,10 @@ class Custom:
             destroy=self.keep[2],
         )
 
-    def make(self) -> Handle:
+    def make(self, device: tuple[int, int] = (1, 0)) -> Handle:
         self.rt.live.append((self, lambda: None))  # the callbacks live until the resource has been released
-        made: Handle = (
-            self.rt.call("runtime_resource_custom", **HOST, vtable=self.vtable, context=0x5EED).succeeds().out
-        )
+        call = self.rt.call("runtime_resource_custom", *device, vtable=self.vtable, context=0x5EED)
+        made: Handle = call.succeeds().out
         return made
 
     def _number(self, pointer: Any) -> int:

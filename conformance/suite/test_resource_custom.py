@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
+from kina_conformance.devices import FIRST, pushed
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.resources import (
     HOST,
@@ -23,6 +24,7 @@ from kina_conformance.resources import (
     pool,
     release,
 )
+from kina_conformance.simulated import Native
 
 
 def custom_call(rt: Executor, custom: Custom) -> Any:
@@ -94,6 +96,43 @@ def test_callbacks_get_the_numbers_of_the_request(rt: Executor, size: int, power
 
     assert custom.asked == [(size, max(256, alignment), main)]
     assert custom.returned[0][1:] == (size, max(256, alignment), main) and not custom.wrong
+
+
+@clause("KINA-RESOURCE-74", "7436e80a")
+@pytest.mark.parametrize("supports", [0, 1])
+def test_a_block_comes_back_on_the_main_stream_when_its_own_has_ended(rt: Executor, supports: int) -> None:
+    custom = Custom(rt, supports_streams=supports)
+    resource = custom.make()
+    main = rt.call("runtime_stream_main", **HOST).succeeds().out
+    stream = rt.call("runtime_stream_checkout", **HOST).succeeds().out
+    with pushed(rt, resource), pushed(rt, stream):
+        ended, live = rt.tensor("f32", (4,), owned=True), rt.tensor("f32", (4,), owned=True)
+
+    rt.call("runtime_free", live).succeeds()
+    rt.call("runtime_stream_checkin", stream).succeeds()
+    rt.call("runtime_free", ended).succeeds()
+
+    assert [asked[2] for asked in custom.asked] == [stream.value] * 2
+    assert [returned[3] for returned in custom.returned] == [stream.value, main.value]
+
+
+@clause("KINA-RESOURCE-74", "7436e80a")
+@pytest.mark.needs("sim")
+@pytest.mark.parametrize("supports", [0, 1])
+def test_a_block_of_a_released_import_comes_back_on_the_main_stream(rt: Executor, supports: int) -> None:
+    custom = Custom(rt, supports_streams=supports)
+    resource = custom.make(FIRST)
+    native = Native.foreign(rt)
+    stream = rt.call("runtime_stream_import", *FIRST, native=native.value).succeeds().out
+    with pushed(rt, resource), pushed(rt, stream):
+        x = rt.call("runtime_alloc", (4,), 1, "f32", *FIRST, stream).succeeds().out
+    rt.call("runtime_stream_release", stream).succeeds()
+    native.end()
+
+    rt.call("runtime_free", x).succeeds()
+
+    assert custom.returned[-1][3] == rt.call("runtime_stream_main", *FIRST).succeeds().out.value
+    rt.call("runtime_device_synchronize", *FIRST).succeeds()
 
 
 @clause("KINA-RESOURCE-63", "b6cf1ad0")

@@ -2,7 +2,7 @@
 #include "impl/memory/custom.h"
 
 #include "impl/core/callback.h"
-#include "impl/core/stream.h"
+#include "impl/core/device.h"
 
 namespace kina {
 namespace {
@@ -13,6 +13,15 @@ bool is_answer(KinaStatus status) noexcept {
 
 bool is_aligned(const void* data, uint64_t alignment) noexcept {
   return reinterpret_cast<uint64_t>(data) % alignment == 0;
+}
+
+// A stream after `stream` that has a name for the callback to use: itself, or the main one where it has ended. NULL
+// where that order cannot be had.
+Stream* named_after(Stream& stream) noexcept {
+  if (stream.has_name()) return &stream;
+  Stream& main = stream.device().main();
+  OrderCalls calls;
+  return try_order_after(main, now(stream), calls) ? &main : nullptr;
 }
 
 }  // namespace
@@ -47,9 +56,11 @@ Allocation CustomResource::obtain(const Request& request, Stream& stream) noexce
 // over.
 bool CustomResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
   if (!supports_streams() && !settle(stream)) return false;
+  const Stream* place = named_after(stream);
+  if (place == nullptr) return false;
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
   const CallbackGuard guard;
-  const auto name = handle_of<KinaStream>(stream.handle);
+  const auto name = handle_of<KinaStream>(place->handle);
   return vtable_.deallocate(context_, data, request.bytes, request.alignment, name) == KINA_SUCCESS;
 }
 
