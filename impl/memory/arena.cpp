@@ -53,8 +53,9 @@ uint64_t Arena::needed(const Request& request) const noexcept {
   return round_up(request.bytes, granule());
 }
 
-Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept {
-  for (Piece* piece = shelf.heads[bin.level][bin.index]; piece != nullptr; piece = piece->next) {
+Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment,
+                               uint64_t most) noexcept {
+  for (Piece* piece = shelf.heads[bin.level][bin.index]; piece != nullptr && most > 0; piece = piece->next, --most) {
     const uint64_t skipped = round_up(piece->address, alignment) - piece->address;
     if (piece->bytes >= bytes && piece->bytes - bytes >= skipped) return piece;
   }
@@ -65,9 +66,12 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
   const uint64_t bytes = needed(request);
   if (bytes == 0 || number >= shelf_count_) return nullptr;
   const Shelf& shelf = shelf_of(number);
+  const Bin own = bin_of(bytes >> granule_shift_);
+  // A piece of the request's own bin may be too small, but what fits there leaves larger ones whole: on replayed traces
+  // a look at two of them saves as many spans as a look at all.
+  if (Piece* piece = first_fit(shelf, own, bytes, request.alignment, 2)) return piece;
   // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
   const uint64_t slack = request.alignment > granule() ? request.alignment - granule() : 0;
-  const uint64_t least = bytes >> granule_shift_;
   Bin found{};
   if (bytes <= ~uint64_t{0} - slack) {
     uint64_t granules = (bytes + slack) >> granule_shift_;
@@ -75,8 +79,8 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
     if (next_bin(shelf, bin_of(granules), found)) return shelf.heads[found.level][found.index];
   }
   // Nothing is sure to be large enough. Before the pool grows, look at what may be.
-  for (Bin bin = bin_of(least); next_bin(shelf, bin, found);) {
-    if (Piece* piece = first_fit(shelf, found, bytes, request.alignment)) return piece;
+  for (Bin bin = own; next_bin(shelf, bin, found);) {
+    if (Piece* piece = first_fit(shelf, found, bytes, request.alignment, ~uint64_t{0})) return piece;
     if (slack == 0) return nullptr;  // all bins above were seen to be empty
     bin = found.index + 1 < kBinsPerLevel ? Bin{found.level, found.index + 1} : Bin{found.level + 1, 0};
   }

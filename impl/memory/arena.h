@@ -174,7 +174,8 @@ class Arena {
   // The lowest bin at or above `from` that holds a piece; false when there is none.
   static bool next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept;
   Piece* find(const Request& request, uint32_t shelf) const noexcept;
-  static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment) noexcept;
+  // Looks at so many pieces of the bin at most.
+  static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment, uint64_t most) noexcept;
   // Where the live block that starts at `data` hangs, or where it would; NULL before the first one.
   Piece** find_live(const void* data) const noexcept;
   Piece** place_of(uint64_t address) const noexcept;

@@ -2,6 +2,7 @@
 #include "impl/memory/pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <optional>
 #include <string>
@@ -155,11 +156,14 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
 }
 
 // Spans do not merge: where they are small, what grows finds no room in them, and where they are large, much of the
-// last one stays unused.
+// last one stays unused. Sizes are rounded up by a sixteenth at most: blocks that are a little larger than half of
+// those that a span was taken for fit twice.
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
   if (plan_.growth == KINA_GROWTH_GEOMETRIC) {
-    if (reserved_bytes_ == 0) return std::max(needed, kFirstSpan);
-    return std::max(needed, std::clamp(reserved_bytes_ / 16, kNextSpan, kGibibyte));
+    const uint64_t step = reserved_bytes_ == 0 ? kFirstSpan : std::clamp(reserved_bytes_ / 16, kNextSpan, kGibibyte);
+    const uint64_t bytes = std::max(needed, step);
+    const uint64_t unit = std::max(std::bit_floor(bytes) / 16, uint64_t{1});
+    return bytes > ~uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
   }
   const uint64_t steps = needed / plan_.growth_bytes + (needed % plan_.growth_bytes != 0 ? 1 : 0);
   uint64_t bytes = 0;
