@@ -91,6 +91,45 @@ assert [rt.runtime_stream_checkin(s) for s in (first, second)] == [0, 0]
     assert told == ""
 
 
+@clause("KINA-INDEXING-25", "2564a613")
+@clause("KINA-DEVICE-23", "0a49391b")
+def test_a_launch_that_fails_while_replays_are_declared_loses_no_check(rt: Executor) -> None:
+    told = alone(
+        rt,
+        CALLS
+        + """
+from kina_conformance.simulated import Native
+resource, native, scope, bound = new("KinaResource *"), ffi.new("void **"), new("KinaScope *"), new("KinaScope *")
+index, halves, info = new(), (new(), new()), new("KinaFailureInfo *")
+assert rt.runtime_alloc(index, [2], 1, constant("KINA_DTYPE_I64"), 12, 0, ffi.NULL) == 0
+assert rt.runtime_fill(index, ffi.new("int64_t *", 7), 8) == rt.runtime_device_synchronize(12, 0) == 0
+for i, half in enumerate(halves):
+    assert rt.runtime_view(half, y, [2], ffi.NULL, 1, 2 * i, 0) == 0
+assert rt.runtime_resource_current(resource, 12, 0) == rt.runtime_stream_native(native, first) == 0
+assert rt.runtime_capture_push(scope, first, resource[0]) == rt.runtime_stream_push(bound, first) == 0
+driver = Native(int(ffi.cast("uintptr_t", native[0])))
+driver.begin_capture()
+assert [rt.runtime_gpu_gather(half, x, index) for half in halves] == [0, 0]
+graph = driver.end_capture()
+assert rt.runtime_scope_pop(bound[0]) == rt.runtime_scope_pop(scope[0]) == 0
+graph.replay(driver)
+for _ in range(2):
+    print(word(rt, rt.runtime_tensor_record_use(y, first, constant("KINA_ACCESS_WRITE"))))
+    assert rt.runtime_device_synchronize(12, 0) == 0
+for half in halves:
+    assert rt.runtime_failure_get(info, half) == 0
+    print(word(rt, info.status))
+clean, late = new(), new()
+assert rt.runtime_fill(index, ffi.new("int64_t *", 1), 8) == rt.runtime_gpu_gather(late, x, index) == 0
+assert rt.runtime_failure_get(info, late) == 0 == info.failure
+""",
+        KINA_SIM_DEVICES="2",
+        KINA_SIM_FAULT="launch:5",
+    )
+
+    assert told.splitlines() == ["KERNEL_LAUNCH", "SUCCESS"] + ["INDEX_OUT_OF_RANGE"] * 2
+
+
 @clause("KINA-STATUS-44", "01bc6644")
 @pytest.mark.parametrize(("memory", "bytes_"), [("1048576", 2**20 + 1), ("65536", 2**40)])
 def test_a_device_whose_memory_is_out_says_how_much_was_asked_for(rt: Executor, memory: str, bytes_: int) -> None:

@@ -99,31 +99,44 @@ std::vector<Ref<Doubt>> Condition::doubts_under(const Runs& runs) {
 }
 
 // A replay repairs nothing: its checks come to those that are there.
+std::vector<ClaimedRange<Doubt>> Condition::with_replays(const Replays& replays,
+                                                         const std::vector<ClaimedRange<Doubt>>& ranges) {
+  std::vector<ClaimedRange<Doubt>> united;
+  for (const auto& range : ranges) {
+    std::unique_lock lock(mutex());
+    const std::vector<ClaimedRange<Doubt>> pieces = doubts_.cut(range.start, range.end);
+    lock.unlock();
+    for (const auto& piece : pieces) {
+      Doubts doubts(nullptr);
+      if (piece.claim) doubts.keep(*piece.claim);
+      doubts.drop_what_is_over();
+      for (const Doubt::Entry& entry : range.claim->entries()) doubts.raise(replays.check_of(*entry.check), entry.way);
+      united.push_back({piece.start, piece.end, doubts.result()});
+    }
+  }
+  const std::lock_guard lock(mutex());
+  doubts_.make_room(united.size());
+  return united;
+}
+
 void Condition::collect_replays(const char* function, Stream& stream) {
   const std::vector<ClaimedRange<Doubt>> ranges = recording_.ranges();
   if (ranges.empty()) return;
   Replays replays(recording_, ranges, stream);
-  std::vector<ClaimedRange<Doubt>> pieces;
-  for (const auto& range : ranges) {
-    std::unique_lock lock(mutex());
-    const std::vector<ClaimedRange<Doubt>> cut = doubts_.cut(range.start, range.end);
-    lock.unlock();
-    for (const auto& piece : cut) {
-      Doubts doubts(function);
-      if (piece.claim) doubts.keep(*piece.claim);
-      doubts.drop_what_is_over();
-      for (const Doubt::Entry& entry : range.claim->entries()) doubts.raise(replays.check_of(*entry.check), entry.way);
-      pieces.push_back({piece.start, piece.end, doubts.result()});
+  const std::vector<ClaimedRange<Doubt>> united = with_replays(replays, ranges);
+  // Also after a launch that fails: a part of the work may be under way, and what never runs finds nothing.
+  struct Marks {
+    Condition& condition;
+    Replays& replays;
+    const std::vector<ClaimedRange<Doubt>>& united;
+    ~Marks() {
+      replays.note();
+      const std::lock_guard lock(condition.mutex());
+      for (const auto& piece : united) condition.doubts_.mark(Runs(piece.start, piece.end), piece.claim);
+      condition.note_marks();
     }
-  }
-  {
-    const std::lock_guard lock(mutex());
-    doubts_.make_room(pieces.size());
-  }
-  replays.enqueue(function);
-  const std::lock_guard lock(mutex());
-  for (const auto& piece : pieces) doubts_.mark(Runs(piece.start, piece.end), piece.claim);
-  note_marks();
+  } const marks{*this, replays, united};
+  replays.launch(function);
 }
 
 }  // namespace kina

@@ -31,13 +31,14 @@ class Condition {
   // The same of work that is recorded: it counts when it is replayed.
   Recording& recording() noexcept { return recording_; }
   // Replays are on `stream`: what they met since this was asked last becomes checks of all bytes that they wrote. In a
-  // turn on the storage. Throws what a launch throws with nothing changed.
+  // turn on the storage. Throws what a launch throws; no check is lost by that.
   void collect_replays(const char* function, Stream& stream);
 
  private:
   Mutex& mutex() const noexcept { return shared_mutex_of(this); }
   Ref<Doubt> next_to_decide(const Runs& runs, Look look, Doubt::Verdict& verdict) noexcept;
   std::vector<Ref<Doubt>> doubts_under(const Runs& runs);
+  std::vector<ClaimedRange<Doubt>> with_replays(const Replays& replays, const std::vector<ClaimedRange<Doubt>>& ranges);
   void note_marks() noexcept;
 
   std::atomic<bool> is_marked_{false};

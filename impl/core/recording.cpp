@@ -59,11 +59,14 @@ Replays::Replays(Recording& recording, const std::vector<ClaimedRange<Doubt>>& r
     }
 }
 
-void Replays::enqueue(const char* function) {
+void Replays::launch(const char* function) {
   std::vector<CollectArgs> pieces;
   for (const auto& [age, one] : checks_)
     pieces.push_back({one.now->finding(), one.collected->recorded->finding(), one.collected->seen});
-  launch(function, stream_, stream_.device().backend().collect(), std::span<const CollectArgs>(pieces), {});
+  kina::launch(function, stream_, stream_.device().backend().collect(), std::span<const CollectArgs>(pieces), {});
+}
+
+void Replays::note() noexcept {
   const Point work = now(stream_);
   for (auto& [age, one] : checks_) {
     one.now->enqueued(work);

@@ -47,8 +47,10 @@ class Replays {
  public:
   Replays(Recording& recording, const std::vector<ClaimedRange<Doubt>>& ranges, Stream& stream);
   const Ref<Check>& check_of(const Check& recorded) const { return checks_.at(recorded.number()).now; }
-  // Throws what a launch throws, with no check enqueued.
-  void enqueue(const char* function);
+  // Throws what a launch throws. Some of the work may be under way then.
+  void launch(const char* function);
+  // Once it was launched, or came to no end.
+  void note() noexcept;
 
  private:
   struct One {
