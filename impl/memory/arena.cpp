@@ -417,6 +417,6 @@ void Arena::end_piece(Piece& piece) noexcept {
   ++unused_count_;
 }
 
-uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_places_ * sizeof(Piece*) + table_bytes_; }
+uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_places_ * sizeof(void*) + table_bytes_; }
 
 }  // namespace kina

@@ -172,6 +172,6 @@ class alignas(128) Slab {
   Stamp stamp;
   Ref<Points> points;  // of the stamp, while they are gathered
 };
-static_assert(sizeof(Slab) % alignof(Slab) == 0 && 4 * sizeof(Block) == alignof(Slab));
+static_assert(4 * sizeof(Block) == alignof(Slab), "a batch is whole pairs of lines");
 
 }  // namespace kina
