@@ -130,6 +130,29 @@ assert rt.runtime_failure_get(info, late) == 0 == info.failure
     assert told.splitlines() == ["KERNEL_LAUNCH", "SUCCESS"] + ["INDEX_OUT_OF_RANGE"] * 2
 
 
+@clause("KINA-DEVICE-11", "c4ca50fc")
+@clause("KINA-STREAM-52", "0bf4535f")
+def test_an_import_whose_last_event_is_refused_ends_when_its_work_is_over(rt: Executor) -> None:
+    told = alone(
+        rt,
+        CALLS
+        + """
+native, imported, scope, seen = ffi.new("void **"), new("KinaStream *"), new("KinaScope *"), new()
+assert rt.runtime_stream_native(native, first) == rt.runtime_stream_import(imported, 12, 0, native[0]) == 0
+assert rt.runtime_stream_push(scope, imported[0]) == rt.runtime_fill(x, float_one, 4) == negated(x, y) == 0
+assert rt.runtime_scope_pop(scope[0]) == rt.runtime_stream_release(imported[0]) == 0
+for _ in range(2):
+    assert rt.runtime_device_synchronize(12, 0) == 0, ffi.string(rt.runtime_last_error_message())
+assert rt.runtime_copy_to_host(seen, y) == 0
+assert list(ffi.unpack(ffi.cast("float *", seen.dl.data), 4)) == [-1.0] * 4
+""",
+        KINA_SIM_DEVICES="2",
+        KINA_SIM_FAULT="event:1",
+    )
+
+    assert told == ""
+
+
 @clause("KINA-STATUS-44", "01bc6644")
 @pytest.mark.parametrize(("memory", "bytes_"), [("1048576", 2**20 + 1), ("65536", 2**40)])
 def test_a_device_whose_memory_is_out_says_how_much_was_asked_for(rt: Executor, memory: str, bytes_: int) -> None:

@@ -107,6 +107,24 @@ def test_bytes_that_a_captured_stream_gave_up_stay_in_the_pool(rt: Executor) -> 
     rt.call("runtime_memory_deallocate", pool, again, 2**20, 0, stream).succeeds()
 
 
+@clause("KINA-STREAM-40", "52279429")
+@clause("KINA-RESOURCE-24", "cacfffc5")
+def test_others_may_use_what_was_taken_on_a_stream_before_it_captures(rt: Executor) -> None:
+    taken = Taken(rt)
+    others = [rt.call("runtime_stream_checkout", **CAPTURED).succeeds().out for _ in range(2)]
+    base = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
+    params = {"initial_bytes": 2**20, "growth": "KINA_GROWTH_NONE"}
+    pool: Handle = rt.call("runtime_resource_pool", base, params=params).succeeds().out
+    block = rt.call("runtime_memory_allocate", pool, 2**20, 0, taken.stream).succeeds().out
+
+    with taken.recording():
+        for other in others:
+            rt.call("runtime_memory_deallocate", pool, block, 2**20, 0, others[0]).succeeds()
+            block = rt.call("runtime_memory_allocate", pool, 2**20, 0, other).succeeds().out
+
+    rt.call("runtime_memory_deallocate", pool, block, 2**20, 0, others[1]).succeeds()
+
+
 @clause("KINA-STREAM-39", "f2ebef15")
 @clause("KINA-STREAM-40", "52279429")
 def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> None:

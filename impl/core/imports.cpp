@@ -75,7 +75,8 @@ void Imports::end_service(Stream& stream) noexcept {
 }
 
 void Imports::append_to(std::vector<Ref<Stream>>& streams) const {
-  for (const Import& import : all_) streams.push_back(Ref<Stream>::share(import.stream));
+  for (const Import& import : all_)
+    if (!is_lost_sight_of(*import.stream)) streams.push_back(Ref<Stream>::share(import.stream));
 }
 
 Service::Service(Stream* stream) {

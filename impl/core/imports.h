@@ -23,6 +23,7 @@ class Imports {
   void begin_service(Stream& stream);
   void end_service(Stream& stream) noexcept;
 
+  // Those whose work can be waited for.
   void append_to(std::vector<Ref<Stream>>& streams) const;
 
  private:

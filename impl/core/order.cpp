@@ -31,8 +31,9 @@ Ref<Event> event_at(Stream& stream, uint64_t position, OrderCalls* calls = nullp
   Timeline& line = stream.timeline;
   const std::lock_guard lock(line.mutex);
   if (!line.newest || line.newest->position() < position) {
-    // A stream that has ended left an event of all that was on it, unless memory was out.
-    require<Message::out_of_host_memory>(!line.has_ended, "KINA-STATUS-44", {});
+    // A stream that has ended left an event of all that was on it, or was over, unless its driver refused both.
+    require<Message::driver_failed>(!line.has_ended, "KINA-DEVICE-23", {},
+                                    "telling when a stream that has ended is over");
     Backend& backend = stream.device().backend();
     Knowledge known;
     known.join(line.known);
@@ -57,6 +58,22 @@ void note_done(Stream& stream, uint64_t position, const Knowledge& known) {
   HostKnowledge& all = host();
   const std::lock_guard lock(all.mutex);
   all.known.join(known);
+}
+
+// Where no event of it can be had, the stream is asked until all up to `position` has run. False where that cannot be
+// learned.
+bool is_idle_in_time(Stream& stream, uint64_t position) noexcept {
+  if (stream.timeline.has_ended) return false;
+  try {
+    for (int looks = 0; !stream.device().backend().is_idle(stream.native()); ++looks) {
+      if (looks == kMostLooks) return false;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    note_done(stream, position, {});
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 bool is_reached(const Stream& stream, uint64_t position) noexcept {
@@ -151,11 +168,7 @@ void wait_for(const Point& point, Site site) {
     backend.synchronize(event->native());
     note_done(stream, event->position(), event->known());
   } catch (const std::bad_alloc&) {  // releases have no other way than to look until the stream is idle
-    for (int looks = 0; !backend.is_idle(stream.native()); ++looks) {
-      if (looks == kMostLooks) throw;
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
-    note_done(stream, point.position, {});
+    if (!is_idle_in_time(stream, point.position)) throw;
   }
 }
 
@@ -225,11 +238,18 @@ void note_foreign(Stream& stream, Site site) {
 void note_end(Stream& stream) noexcept {
   if (!may_capture(stream)) {
     const Point last = now(stream);
-    if (!leaves_event(last)) try_wait_for(last);  // without memory for an event it has to be over
+    if (!leaves_event(last) && !is_dropped(Site::here())) is_idle_in_time(stream, last.position);
   }
   const std::lock_guard lock(stream.timeline.mutex);
   stream.timeline.has_foreign_work.store(false, std::memory_order_release);
   stream.timeline.has_ended.store(true, std::memory_order_release);
+}
+
+bool is_lost_sight_of(Stream& stream) noexcept {
+  Timeline& line = stream.timeline;
+  const std::lock_guard lock(line.mutex);
+  const bool is_covered = line.newest && line.newest->position() >= line.position;
+  return line.has_ended && !is_covered && !is_reached(stream, line.position);
 }
 
 Point last_of(Stream& stream) {
@@ -238,8 +258,10 @@ Point last_of(Stream& stream) {
 }
 
 Point now(Stream& stream) {
+  // What is recorded is not on the stream: it stands where the push of the capture left an event.
+  const bool is_recording = stream.is_announced() && may_capture(stream);
   const std::lock_guard lock(stream.timeline.mutex);
-  if (stream.timeline.has_foreign_work) stream.timeline.advance();
+  if (stream.timeline.has_foreign_work && !is_recording) stream.timeline.advance();
   return {Ref<Stream>::share(&stream), stream.timeline.position};
 }
 

@@ -113,6 +113,9 @@ void note_foreign(Stream& stream, Site site = Site::here());
 // From here on the native stream may be gone: what was enqueued so far is followed without asking it again.
 void note_end(Stream& stream) noexcept;
 
+// Whether nobody can learn any more when what was on a stream that has ended is over: its driver refused to say.
+bool is_lost_sight_of(Stream& stream) noexcept;
+
 // What the library knows to be on `stream`.
 Point last_of(Stream& stream);
 

@@ -11,6 +11,7 @@ namespace kina::sim {
 namespace {
 
 constexpr uint64_t kGranule = 256;
+constexpr uint64_t kBehind = 4096;
 constexpr int kPoison = 0xDB;
 
 std::byte* map(uint64_t bytes, int protection) {
@@ -23,10 +24,11 @@ constexpr uint64_t round_up(uint64_t value, uint64_t step) { return (value + ste
 
 }  // namespace
 
-// Two ranges of one size: the outer one only names bytes, so that touching it from outside faults.
+// Two ranges of one size: the outer one only names bytes, so that touching it from outside faults. Nothing else lies
+// right behind it, where a pointer past the end points.
 Arena::Arena(uint64_t bytes)
     : bytes_(round_up(bytes == 0 ? 1 : bytes, uint64_t{1} << 16)),
-      outer_(map(bytes_, PROT_NONE)),
+      outer_(map(bytes_ + kBehind, PROT_NONE)),
       inner_(map(bytes_, PROT_READ | PROT_WRITE)) {
   free_.emplace(0, bytes_);
 }
