@@ -35,7 +35,11 @@ void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, co
 }
 
 Resource::Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment)
-    : device_(device), upstream_(std::move(upstream)), name_(std::move(name)), alignment_(alignment) {}
+    : device_(device),
+      upstream_(std::move(upstream)),
+      name_(std::move(name)),
+      alignment_(alignment),
+      depth_(upstream_ ? upstream_->depth_ + 1 : 0) {}
 
 void Resource::last_reference_gone() const noexcept {
   if (handle != 0) resources().end_name(handle);
@@ -96,13 +100,11 @@ void Resource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {
 void Resource::count_taken(const Request& request) noexcept {
   const uint64_t live = counters_.live_bytes.fetch_add(request.bytes, kRelaxed) + request.bytes;
   raise_to(counters_.peak_bytes, live);
-  counters_.live_blocks.fetch_add(1, kRelaxed);
   counters_.allocations.fetch_add(1, kRelaxed);
 }
 
 void Resource::count_given(const Request& request) noexcept {
   counters_.live_bytes.fetch_sub(request.bytes, kRelaxed);
-  counters_.live_blocks.fetch_sub(1, kRelaxed);
   counters_.deallocations.fetch_add(1, kRelaxed);
 }
 
@@ -120,7 +122,7 @@ void Resource::describe(KinaResourceInfo& info) const noexcept {
   info.alignment = alignment_;
   info.live_bytes = counters_.live_bytes.load(kRelaxed);
   info.peak_bytes = counters_.peak_bytes.load(kRelaxed);
-  info.live_blocks = counters_.live_blocks.load(kRelaxed);
+  info.live_blocks = counters_.live_blocks();
   info.leaked_bytes = counters_.leaked_bytes.load(kRelaxed);
   info.leaked_blocks = counters_.leaked_blocks.load(kRelaxed);
   info.reserved_bytes = info.live_bytes + info.leaked_bytes;

@@ -14,14 +14,19 @@
 namespace kina {
 
 class Device;
+class LoggingResource;
 class Stream;
 struct Point;
 
 inline constexpr uint64_t kStorageAlignment = 256;
+inline constexpr uint32_t kMostAdaptors = 64;  // on one another: a request passes them one by one, on the caller's stack
 
-// What a block is for: raw ones are the caller's (runtime_memory_allocate) and keep the resource alive; the others
-// belong to a storage or an adaptor, which holds a reference itself, and cannot be given back by the caller.
-enum class BlockUse : uint8_t { raw, internal };
+// Whose a block is, and so who may give it back. Internal ones belong to a storage or an adaptor, which holds a reference
+// itself. Raw ones are a caller's (runtime_memory_allocate) and keep the resource alive. Ending ones were a caller's, and
+// an adaptor is about to give them back. Numbers from `adaptor` on are the adaptors that stand above: a block that a
+// caller has through one of them is known by its number all the way down.
+enum class BlockUse : uint16_t { internal, raw, ending, adaptor };
+inline constexpr uint16_t kLastUse = 0x3FFF;
 
 // What was asked for; a block is given back with the same numbers.
 struct Request {
@@ -43,10 +48,15 @@ enum class Return : uint8_t { unknown, different, done };
 
 // What a resource has counted. Single counters are never torn; together they are exact while no call is running.
 struct ResourceCounters {
-  std::atomic<uint64_t> live_bytes{0}, peak_bytes{0}, live_blocks{0};
+  std::atomic<uint64_t> live_bytes{0}, peak_bytes{0};
   std::atomic<uint64_t> allocations{0}, deallocations{0}, failures{0};
   std::atomic<uint64_t> leaked_bytes{0}, leaked_blocks{0};
   std::atomic<uint64_t> upstream_calls{0}, cache_hits{0};
+
+  uint64_t live_blocks() const noexcept {
+    const uint64_t gone = deallocations.load(std::memory_order_relaxed);  // first: never more than there were
+    return allocations.load(std::memory_order_relaxed) - gone;
+  }
 };
 
 // Nothing here throws but `allocate`, and nothing is called under a lock: a resource may be the caller's own callbacks.
@@ -58,6 +68,7 @@ class Resource : public Leasable {
   Resource* upstream() const noexcept { return upstream_.get(); }
   const char* name() const noexcept { return name_.c_str(); }
   uint64_t alignment() const noexcept { return alignment_; }
+  uint32_t depth() const noexcept { return depth_; }  // how many resources stand below it
 
   // A block on the device, ordered after the work on `stream`; NULL and SUCCESS for zero bytes.
   Allocation take(Request request, Stream& stream) noexcept;
@@ -72,7 +83,13 @@ class Resource : public Leasable {
   // Whether `give` may be told of uses on other streams, rather than the stream having to wait for them first.
   virtual bool follows_uses() const noexcept { return false; }
   // Ends a block that a device may still touch: its bytes stay out of use for good and count as leaked.
-  void leak(void* data, uint64_t bytes, uint64_t alignment) noexcept;
+  virtual void leak(void* data, uint64_t bytes, uint64_t alignment) noexcept;
+  // A live block of `request` is from here on one of `use`. Of several callers exactly one gets `done`. For requests
+  // whose alignment is the one that counts.
+  virtual Return change_use(void* data, const Request& request, BlockUse use) noexcept = 0;
+
+  // This, where callers' blocks may come and go without it being asked, as long as it is told.
+  virtual LoggingResource* as_logging() noexcept { return nullptr; }
 
   virtual bool supports_streams() const noexcept = 0;
   // Fills everything of `info` behind struct_size.
@@ -128,6 +145,7 @@ class Resource : public Leasable {
   Ref<Resource> upstream_;
   std::string name_;
   uint64_t alignment_;
+  uint32_t depth_;
   ResourceCounters counters_;
   std::vector<Ref<Counted>> kept_;
 };

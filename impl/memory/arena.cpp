@@ -225,14 +225,26 @@ void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker) noexce
   return reinterpret_cast<void*>(piece->address);
 }
 
-Arena::Piece* Arena::end_block(const void* data, const Request& request, Return& answer) noexcept {
+Arena::Piece** Arena::find_block(const void* data, const Request& request, Return& answer) const noexcept {
   Piece** at = find_live(data);
-  Piece* piece = at == nullptr ? nullptr : *at;
   answer = Return::unknown;
-  if (piece == nullptr || piece->use != request.use) return nullptr;
+  if (at == nullptr || *at == nullptr || (*at)->use != request.use) return nullptr;
   answer = Return::different;
-  if (!has_request(*piece, request)) return nullptr;
+  if (!has_request(**at, request)) return nullptr;
   answer = Return::done;
+  return at;
+}
+
+Return Arena::change_use(const void* data, const Request& request, BlockUse use) noexcept {
+  Return answer{};
+  if (Piece** at = find_block(data, request, answer)) (*at)->use = use;
+  return answer;
+}
+
+Arena::Piece* Arena::end_block(const void* data, const Request& request, Return& answer) noexcept {
+  Piece** at = find_block(data, request, answer);
+  if (at == nullptr) return nullptr;
+  Piece* piece = *at;
   *at = piece->next;
   --live_count_;
   return piece;

@@ -83,6 +83,8 @@ class Arena {
   std::optional<Stamp> find_stamp(const Request& request, uint32_t shelf) const noexcept;
   // Free neighbours of one shelf become one piece.
   Return give(const void* data, const Request& request, const Stamp& stamp = {}) noexcept;
+  // The block stays live as one of `use`.
+  Return change_use(const void* data, const Request& request, BlockUse use) noexcept;
   // The block is over, but its bytes are never used again.
   Return abandon(const void* data, const Request& request) noexcept;
 
@@ -142,8 +144,8 @@ class Arena {
       Points* points;                // with a reference, on that shelf
     };
     uint32_t shelf = Stamp::kNothing;  // while live: the taker's
-    uint8_t alignment_log = 0;
     BlockUse use = BlockUse::internal;
+    uint8_t alignment_log = 0;
     bool is_free = false;
   };
   struct Span {
@@ -180,6 +182,8 @@ class Arena {
   Piece** find_live(const void* data) const noexcept;
   Piece** place_of(uint64_t address) const noexcept;
   bool reserve_place() noexcept;
+  // Where a live block stands in its list; NULL, with `answer`, where there is none of that request.
+  Piece** find_block(const void* data, const Request& request, Return& answer) const noexcept;
   Piece* end_block(const void* data, const Request& request, Return& answer) noexcept;
   static void clear_stamp(Piece& piece) noexcept;
   static void set_stamp(Piece& piece, const Stamp& stamp) noexcept;

@@ -105,6 +105,14 @@ struct CallNames {
   uint64_t resource = 0, stream = 0;
   const std::atomic<uint64_t>* resource_place = nullptr;
   const std::atomic<uint64_t>* stream_place = nullptr;  // NULL: no stream was named
+
+  // Whether they still name the same.
+  bool are(uint64_t source, uint64_t ordered, const ThreadBlock& thread) const noexcept {
+    if (resource != source || stream != ordered || source == 0) return false;
+    if (resource_place->load(std::memory_order_acquire) != source) return false;
+    if (stream_place == nullptr) return thread.scopes.is_empty();
+    return stream_place->load(std::memory_order_acquire) == ordered;
+  }
 };
 
 // The magazines of one thread for one lane.
@@ -180,6 +188,19 @@ class alignas(128) PoolCache {
   // These are of its thread alone: the names of `current`, where it has some, and what the pool was called last.
   CallNames names;
   uint64_t pool_name = 0;
+  // The names of a logging resource right above the pool and of a stream, and what they name.
+  CallNames logged_names;
+  LoggingResource* logging = nullptr;
+  const Stream* logged_stream = nullptr;
+  void forget_names() noexcept {
+    names = logged_names = {};
+    pool_name = 0;
+  }
+
+  // With the lock, for the stream of `current`, where nothing has to be ordered: a block at hand, NULL where there is
+  // none; and back, with a block that is over and came from the cache of that number.
+  Block* take(uint64_t bytes, BlockUse use) noexcept;
+  void give(Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept;
 
   StreamCache* streams = nullptr;
   const ThreadBlock* const owner;
@@ -200,7 +221,10 @@ PoolCache* first_cache(const ThreadBlock& thread) noexcept;
 // NULL or false: the ordinary way decides, with nothing changed.
 void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
 bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
+// The same through a logging resource right above the pool, which is told of each block.
+void* take_logged(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
+bool give_logged(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
 // The ordinary way has served the calling thread under these names; `stream` stands for `place`.
-void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
+void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 
 }  // namespace kina

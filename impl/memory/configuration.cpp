@@ -36,8 +36,6 @@ constexpr DeviceRow kDevices[] = {{"cpu", kDLCPU}, {"cuda", kDLCUDA}, {"sim", kD
 bool is_word_letter(char letter) noexcept { return (letter >= 'a' && letter <= 'z') || letter == '_'; }
 bool is_digit(char letter) noexcept { return letter >= '0' && letter <= '9'; }
 
-constexpr size_t kDeepest = 64;
-
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) { skip_spaces(); }
@@ -85,7 +83,7 @@ class Parser {
 
   void adaptor(DevicePlan& plan) {
     const size_t place = plan.chain.size() - 1;
-    if (place >= kDeepest) return fail("too many adaptors");
+    if (place >= kMostAdaptors) return fail("too many adaptors");
     if (!accept('(')) return fail("( is expected");
     resource(plan);
     if (found_.problem != nullptr) return;

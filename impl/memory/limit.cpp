@@ -10,22 +10,31 @@ bool LimitResource::claim(uint64_t bytes) noexcept {
   return false;
 }
 
-Allocation LimitResource::obtain(const Request& request, Stream& stream) noexcept {
-  if (!claim(request.bytes)) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
-  const Allocation made = AdaptorResource::obtain(request, stream);
-  if (made.status != KINA_SUCCESS) claimed_bytes_.fetch_sub(request.bytes, std::memory_order_relaxed);
+Allocation LimitResource::do_take(const Request& request, Stream& stream) noexcept {
+  if (!claim(request.bytes)) {
+    count_unasked();
+    return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+  }
+  const Allocation made = AdaptorResource::do_take(request, stream);
+  if (made.status != KINA_SUCCESS) unclaim(request.bytes);
   return made;
 }
 
-bool LimitResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
-  const bool is_back = AdaptorResource::give_back(data, request, stream);
-  claimed_bytes_.fetch_sub(request.bytes, std::memory_order_relaxed);
-  return is_back;
+Return LimitResource::do_give_after(std::span<const Point> uses, void* data, const Request& request,
+                                    Stream& stream) noexcept {
+  const Return answer = AdaptorResource::do_give_after(uses, data, request, stream);
+  if (answer == Return::done) unclaim(request.bytes);
+  return answer;
+}
+
+void LimitResource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {
+  AdaptorResource::leak(data, bytes, alignment);
+  if (data != nullptr) unclaim(bytes);
 }
 
 void LimitResource::describe(KinaResourceInfo& info) const noexcept {
-  TrackedResource::describe(info);
-  info.metadata_bytes += sizeof(*this) - sizeof(TrackedResource);
+  AdaptorResource::describe(info);
+  info.metadata_bytes += sizeof(*this) - sizeof(AdaptorResource);
   info.maximum_bytes = maximum_bytes_;
 }
 

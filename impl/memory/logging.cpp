@@ -24,27 +24,39 @@ LoggingResource::~LoggingResource() {
   drain_->stop();
 }
 
-Allocation LoggingResource::obtain(const Request& request, Stream& stream) noexcept {
-  const Allocation made = AdaptorResource::obtain(request, stream);
+Allocation LoggingResource::do_take(const Request& request, Stream& stream) noexcept {
+  const Allocation made = AdaptorResource::do_take(request, stream);
   report(KINA_LOG_EVENT_ALLOCATE, made.status, made.data, request, stream);
   return made;
 }
 
-// The row comes first: as soon as the upstream has the block, another thread may be given it and log that.
-bool LoggingResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
-  report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
-  return AdaptorResource::give_back(data, request, stream);
-}
-
-Return LoggingResource::do_give(void* data, const Request& request, Stream& stream) noexcept {
-  const Return answer = AdaptorResource::do_give(data, request, stream);
+Return LoggingResource::do_give_after(std::span<const Point> uses, void* data, const Request& request,
+                                      Stream& stream) noexcept {
+  const Return answer = AdaptorResource::do_give_after(uses, data, request, stream);
   if (answer != Return::done) report(KINA_LOG_EVENT_DEALLOCATE, KINA_ERROR_INVALID_ARGUMENT, data, request, stream);
   return answer;
 }
 
+// Before another thread may be given the block and log that.
+void LoggingResource::note_given(void* data, const Request& request, Stream& stream) noexcept {
+  report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
+}
+
+void LoggingResource::tell_taken(void* data, const Request& request, const Stream& stream) noexcept {
+  count_taken(request);
+  report(KINA_LOG_EVENT_ALLOCATE, KINA_SUCCESS, data, request, stream);
+}
+
+void LoggingResource::tell_given(void* data, const Request& request, const Stream& stream) noexcept {
+  count_given(request);
+  report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
+}
+
 void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
                              const Stream& stream) noexcept {
-  LogRow row;
+  const RowDrain::Place place = drain_->begin();
+  if (place.row == nullptr) return;
+  LogRow& row = *place.row;
   row.event = event;
   row.status = status;
   row.data = data;
@@ -52,11 +64,11 @@ void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, 
   row.alignment = request.alignment;
   row.stream = handle_of<KinaStream>(stream.handle);
   row.resource = handle;
-  drain_->push(row);
+  drain_->enter(place);
 }
 
 void LoggingResource::describe(KinaResourceInfo& info) const noexcept {
-  TrackedResource::describe(info);
+  AdaptorResource::describe(info);
   info.metadata_bytes += drain_->bytes();
   info.dropped_rows = drain_->dropped_rows();
 }

@@ -39,6 +39,7 @@ class PoolResource final : public Resource {
   bool supports_streams() const noexcept override { return true; }
   // Where work is over when a call returns, blocks go out again at once: others' uses of them are waited for.
   bool follows_uses() const noexcept override { return is_ordered_; }
+  Return change_use(void* data, const Request& request, BlockUse use) noexcept override;
   void describe(KinaResourceInfo& info) const noexcept override;
   uint64_t trim(uint64_t keep_bytes) noexcept override;
   void shed_above_threshold() noexcept;
@@ -200,6 +201,25 @@ class PoolResource final : public Resource {
   uint64_t forks_ = forks();
   std::atomic<uint64_t> event_records_{0}, stream_waits_{0};
 };
+
+inline Block* PoolCache::take(uint64_t bytes, BlockUse use) noexcept {
+  Block* block = current->magazines[sizes.class_of(bytes)].pop();
+  if (block == nullptr) [[unlikely]]
+    return nullptr;
+  block->take({bytes, 0, use}, Stamp::kNothing, number);
+  counters.taken(bytes, true);
+  if (counters.is_full()) [[unlikely]]
+    pool->fold_bytes(*this);
+  return block;
+}
+
+inline void PoolCache::give(Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept {
+  if (!current->magazines[size_class].keep(block, taker != number)) [[unlikely]]
+    pool->keep(*current, block, size_class, taker);
+  counters.given(bytes);
+  if (counters.is_full()) [[unlikely]]
+    pool->fold_bytes(*this);
+}
 
 // A pool that has its initial span, unless the plan is lazy; throws what the upstream refused with.
 Ref<Resource> make_pool(const Ref<Resource>& upstream, const PoolPlan& plan);

@@ -9,13 +9,6 @@ namespace {
 
 using CacheLock = std::lock_guard<OwnersLock>;
 
-bool has_names(const CallNames& names, const ThreadBlock& thread, uint64_t resource, uint64_t stream) noexcept {
-  if (names.resource != resource || names.stream != stream || resource == 0) return false;
-  if (names.resource_place->load(std::memory_order_acquire) != resource) return false;
-  if (names.stream_place == nullptr) return thread.scopes.is_empty();
-  return names.stream_place->load(std::memory_order_acquire) == stream;
-}
-
 // The thread goes to a pool and a stream that it used before, or stays there.
 PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
   ThreadBlock* thread = thread_block();
@@ -25,7 +18,7 @@ PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
     const CacheLock lock(cache->lock);
     if (!cache->is_open) continue;
     for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
-      if (!has_names(known->names, *thread, resource, stream)) continue;
+      if (!known->names.are(resource, stream, *thread)) continue;
       cache->names = known->names;
       cache->current = known;
       return thread->newest_pool_cache = cache;
@@ -37,7 +30,7 @@ PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
 PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
   const auto* thread = static_cast<const ThreadBlock*>(t_cache);
   PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
-  return cache != nullptr && has_names(cache->names, *thread, resource, stream) ? cache : nullptr;
+  return cache != nullptr && cache->names.are(resource, stream, *thread) ? cache : nullptr;
 }
 
 // A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
@@ -69,9 +62,10 @@ template <class T>
   return answer;
 }
 
-// Of another pool or stream than the newest, or with a visitor in the way.
+// Of another pool or stream than the newest, through a logging resource, or with a visitor in the way.
 [[gnu::noinline]] void* take_elsewhere(uint64_t resource, uint64_t bytes, uint64_t alignment,
                                        uint64_t stream) noexcept {
+  if (void* data = take_logged(resource, bytes, alignment, stream)) return data;
   PoolCache* cache = turn_to(resource, stream);
   if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
   cache->lock.lock();
@@ -79,6 +73,7 @@ template <class T>
 }
 [[gnu::noinline]] bool give_elsewhere(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment,
                                       uint64_t stream) noexcept {
+  if (give_logged(resource, data, bytes, alignment, stream)) return true;
   PoolCache* cache = turn_to(resource, stream);
   if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
   cache->lock.lock();
@@ -125,18 +120,27 @@ bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignm
   return true;
 }
 
-void learn_names(const Resource& pool, uint64_t resource, uint64_t stream, const Stream& place) noexcept {
+void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept {
   const ThreadBlock* thread = thread_block();
   PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
   if (cache == nullptr || cache->owner != thread) return;
+  LoggingResource* logging = source.as_logging();
+  const Resource* pool = logging == nullptr ? &source : source.upstream();
   const CacheLock lock(cache->lock);
-  if (!cache->is_open || cache->pool != &pool || !is_at_hand_for(*cache, place)) return;
+  if (!cache->is_open || cache->pool != pool || !is_at_hand_for(*cache, place)) return;
   if (stream == 0 && !thread->scopes.is_empty()) return;
-  CallNames names{resource, stream, resources().place_of(resource), stream == 0 ? nullptr : streams().place_of(stream)};
-  if (names.resource_place == nullptr || (stream != 0 && names.stream_place == nullptr))
-    names = {};  // another thread ended the name meanwhile
-  cache->names = cache->current->names = names;
-  cache->pool_name = names.resource;
+  CallNames learnt{resource, stream, resources().place_of(resource),
+                   stream == 0 ? nullptr : streams().place_of(stream)};
+  if (learnt.resource_place == nullptr || (stream != 0 && learnt.stream_place == nullptr))
+    learnt = {};  // another thread ended the name meanwhile
+  if (logging == nullptr) {
+    cache->names = cache->current->names = learnt;
+    cache->pool_name = learnt.resource;
+  } else if (!cache->is_ordered) {
+    cache->logged_names = learnt;
+    cache->logging = logging;
+    cache->logged_stream = &place;
+  }
 }
 
 // On streams that the caller uses by itself as well more is asked of a call than a cache knows.
@@ -245,6 +249,14 @@ Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
 Block* PoolResource::find_block(const void* data, Slab*& slab) const noexcept {
   slab = Slab::find(data);
   return slab == nullptr || slab->pool() != serial_ ? nullptr : slab->block_at(data);
+}
+
+Return PoolResource::change_use(void* data, const Request& request, BlockUse use) noexcept {
+  Slab* slab = nullptr;
+  if (Block* block = find_block(data, slab))
+    return request.alignment == alignment() ? block->change_use(request, use) : block->refuse(request.use);
+  const Lock lock = enter();
+  return arena_.change_use(data, request, use);
 }
 
 Return PoolResource::end_block(Block& block, const Request& request, uint32_t& cache) const noexcept {

@@ -139,8 +139,7 @@ PoolCache* PoolResource::open_cache(ThreadBlock& thread) noexcept {
   thread.newest_pool_cache = cache;
   if (cache->pool == this) return cache;
   const std::lock_guard lock(cache->lock);
-  cache->names = {};
-  cache->pool_name = 0;
+  cache->forget_names();
   cache->pool = this;
   cache->serial = serial_;
   cache->sizes = sizes_;
@@ -219,7 +218,7 @@ Resource::Ending PoolResource::release_near_end() const noexcept {
   const std::lock_guard all(caches_mutex());
   self.renew_caches();
   while (self.caches_ != nullptr) self.close(*self.caches_);
-  if (keeps_itself_ && counters().live_blocks.load(kRelaxed) == 0) {
+  if (keeps_itself_ && counters().live_blocks() == 0) {
     if (release_one_of(2)) self.keeps_itself_ = false;
     return Ending::look_again;
   }
@@ -273,7 +272,6 @@ void PoolResource::fold(PoolCache& cache) noexcept {
   ResourceCounters& to = counters();
   const uint64_t allocations = from.allocations.exchange(0, kRelaxed);
   const uint64_t deallocations = from.deallocations.exchange(0, kRelaxed);
-  to.live_blocks.fetch_add(allocations - deallocations, kRelaxed);
   to.allocations.fetch_add(allocations, kRelaxed);
   to.deallocations.fetch_add(deallocations, kRelaxed);
   to.cache_hits.fetch_add(from.cache_hits.exchange(0, kRelaxed), kRelaxed);

@@ -49,7 +49,7 @@ Lane* PoolResource::lane_of(Stream& stream) noexcept {
   if (!is_ordered_) return &home_;
   const auto key = reinterpret_cast<uint64_t>(&stream);
   if (Lane** known = lanes_.find(key)) return *known;
-  if (!lanes_.reserve_one() || !arena_.add_shelf(&stream)) return nullptr;
+  if (arena_.shelves() > Block::kShelfMask || !lanes_.reserve_one() || !arena_.add_shelf(&stream)) return nullptr;
   Lane* made = new (std::nothrow) Lane(&stream, arena_.shelves() - 1);
   if (made == nullptr) return nullptr;
   made->next = std::exchange(first_lane_, made);

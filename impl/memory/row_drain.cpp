@@ -53,6 +53,62 @@ __attribute__((destructor)) void settle_at_exit() noexcept {
   }
 }
 
+// Threads that wait for the thread of a drain to end.
+struct Joins {
+  struct Join {
+    pthread_t waiting;
+    pthread_t awaited;
+    Join* next;
+  };
+  Mutex mutex;
+  Join* first = nullptr;  // on the stacks of threads of this process
+  uint64_t at_forks = forks();
+
+  void renew() noexcept {
+    if (std::exchange(at_forks, forks()) != forks()) first = nullptr;
+  }
+  // Whether `awaited` cannot end before the caller goes on: it is the caller itself, running a callback, or it waits
+  // for the caller in a callback of its own.
+  bool is_circle(pthread_t awaited) const noexcept {
+    while (pthread_equal(awaited, pthread_self()) == 0) {
+      const Join* join = first;
+      while (join != nullptr && pthread_equal(join->waiting, awaited) == 0) join = join->next;
+      if (join == nullptr) return false;
+      awaited = join->awaited;
+    }
+    return true;
+  }
+  void leave(const Join& join) noexcept {
+    const std::lock_guard lock(mutex);
+    for (Join** at = &first; *at != nullptr; at = &(*at)->next)
+      if (*at == &join) {
+        *at = join.next;
+        return;
+      }
+  }
+};
+Joins& joins() noexcept {
+  static Lasting<Joins> all;
+  return *all;
+}
+
+// Where that would never end the thread goes on alone, and ends when its callback returns.
+void join_or_leave(pthread_t thread) noexcept {
+  Joins& all = joins();
+  Joins::Join join{pthread_self(), thread, nullptr};
+  {
+    const std::lock_guard lock(all.mutex);
+    all.renew();
+    if (all.is_circle(thread)) {
+      pthread_detach(thread);
+      return;
+    }
+    join.next = std::exchange(all.first, &join);
+  }
+  pthread_join(thread, nullptr);
+  all.leave(join);
+}
+
 struct Frames {
   std::array<uint64_t, kFrames> addresses;
   uint32_t count = 0;
@@ -129,44 +185,56 @@ void RowDrain::stop() noexcept {
     is_stopping_ = true;
     filled_.notify_all();
   }
-  if (pthread_equal(thread_, pthread_self()) != 0) {  // from its own callback: the thread ends when that returns
-    pthread_detach(thread_);
-    return;
-  }
-  pthread_join(thread_, nullptr);
+  join_or_leave(thread_);
 }
 
-void RowDrain::push(LogRow& row) noexcept {
-  Frames frames;
-  if (frames_) _Unwind_Backtrace(&add_frame, &frames);
-  row.frame_count = frames.count;
-  row.thread = (uint64_t)pthread_self();  // an integer here, a pointer on other systems
-  row.time_nanoseconds = now_ticks();
-  if (is_in_other_process()) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
-    return;
+// The thread that empties the ring writes `read_` again and again, so callers look at it only where what they saw last
+// says that there is no room.
+bool RowDrain::has_room(uint64_t taken) noexcept {
+  const auto is_free = [&](uint64_t read) { return static_cast<uint32_t>(taken - read) < capacity_; };
+  if (is_free(seen_read_.load(std::memory_order_acquire))) [[likely]]
+    return true;
+  const uint64_t read = read_.load(std::memory_order_acquire);
+  seen_read_.store(read, std::memory_order_release);
+  return is_free(read);
+}
+
+RowDrain::Place RowDrain::begin() noexcept {
+  const uint64_t ticks = now_ticks();
+  if (is_in_other_process()) [[unlikely]] {
+    drop();
+    return {};
   }
   uint64_t taken = taken_.load(std::memory_order_relaxed);
   uint64_t next = 0;
   bool has_place = false;
   do {
-    const auto waiting = static_cast<uint32_t>(taken - read_.load(std::memory_order_acquire));
-    has_place = waiting < capacity_;
+    has_place = has_room(taken);
     next = has_place ? (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1) : taken + kOneDropped;
   } while (!taken_.compare_exchange_weak(taken, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if (!has_place) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
-    return;
+  if (!has_place) [[unlikely]] {
+    drop();
+    return {};
   }
-  const auto place = static_cast<uint32_t>(taken);
-  row.order = static_cast<uint32_t>(place + (taken >> 32) + 1);
-  LogRow& slot = row_at(place);
-  std::memcpy(&slot, &row, offsetof(LogRow, entered));
-  if (frames_) std::copy_n(frames.addresses.begin(), frames.count, frames_at(place));
-  __atomic_store_n(&slot.entered, place + 1, __ATOMIC_RELEASE);
+  const Place place{&row_at(taken), static_cast<uint32_t>(taken)};
+  place.row->order = static_cast<uint32_t>(taken + (taken >> 32) + 1);
+  place.row->time_nanoseconds = ticks;
+  place.row->thread = (uint64_t)pthread_self();  // an integer here, a pointer on other systems
+  place.row->frame_count = 0;
+  return place;
+}
+
+void RowDrain::enter(const Place& place) noexcept {
+  if (frames_) [[unlikely]] {
+    Frames frames;
+    _Unwind_Backtrace(&add_frame, &frames);
+    place.row->frame_count = frames.count;
+    std::copy_n(frames.addresses.begin(), frames.count, frames_at(place.number));
+  }
+  __atomic_store_n(&place.row->entered, place.number + 1, __ATOMIC_RELEASE);
   fence_lease();  // with the fence before the thread goes to sleep
   const uint64_t wake_at = wake_at_.load(std::memory_order_relaxed);
-  if (wake_at != kNever && static_cast<int32_t>(place + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
+  if (wake_at != kNever && static_cast<int32_t>(place.number + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
     wake();
 }
 

@@ -32,8 +32,14 @@ class RowDrain final : public Counted {
   // Delivers what waits and ends the thread. No row is delivered after it returns.
   void stop() noexcept;
 
-  // Numbers the row and enters it, or counts it as dropped when the ring is full. Takes no lock.
-  void push(LogRow& row) noexcept;
+  // Where the calling thread writes its next row, which has its number, time and thread already; no row where the ring
+  // is full, and the row counts as dropped. `enter` makes it visible. Takes no lock.
+  struct Place {
+    LogRow* row = nullptr;
+    uint32_t number = 0;
+  };
+  Place begin() noexcept;
+  void enter(const Place& place) noexcept;
   uint64_t dropped_rows() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t bytes() const noexcept;
 
@@ -55,6 +61,8 @@ class RowDrain final : public Counted {
   uint64_t* frames_at(uint64_t place) noexcept { return frames_ ? frames_.get() + (place & mask_) * kFrames : nullptr; }
   void call_back(const LogRow& row, const uint64_t* frames) noexcept;
   bool is_in_other_process() const noexcept;
+  bool has_room(uint64_t taken) noexcept;
+  void drop() noexcept { dropped_.fetch_add(1, std::memory_order_relaxed); }
 
   const uint64_t capacity_;
   const uint64_t mask_;
@@ -75,6 +83,7 @@ class RowDrain final : public Counted {
   std::atomic<uint64_t> wake_at_{kNever};  // the row that ends the nap or the sleep of the thread
   // Rows entered so far and rows dropped so far, 32 bits of each: one exchange gives a row its number and its place.
   alignas(64) std::atomic<uint64_t> taken_{0};
+  std::atomic<uint64_t> seen_read_{0};         // what a caller last saw of `read_`, which another core writes
   alignas(64) std::atomic<uint64_t> read_{0};  // rows below are delivered
 };
 

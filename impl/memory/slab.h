@@ -61,17 +61,19 @@ struct alignas(32) Block {
   std::atomic<uint64_t> word{0};
   std::atomic<void*> data{nullptr};  // written while the slab is made, when stray addresses are looked up too
 
+  // live | use (14 bits) | shelf (20) | cache (12) | bytes (17)
   static constexpr uint64_t kLive = uint64_t{1} << 63;
-  static constexpr uint64_t kMarks = kLive | kLive >> 1;
-  static constexpr int kCountShift = 56;
-  static constexpr int kShelfShift = 32;
+  static constexpr int kUseShift = 49;
+  static constexpr int kShelfShift = 29;
   static constexpr int kCacheShift = 17;
-  static constexpr uint64_t kShelfMask = 0xFFFFFF;
-  static constexpr uint64_t kCacheMask = 0x7FFF;
+  static constexpr uint64_t kMarks = kLive | uint64_t{kLastUse} << kUseShift;
+  static constexpr uint64_t kShelfMask = 0xFFFFF;
+  static constexpr uint64_t kCacheMask = 0xFFF;
   static constexpr uint64_t kBytesMask = (uint64_t{1} << kCacheShift) - 1;
+  static constexpr int kCountShift = 56;  // of a batch
   static_assert(SizeClasses::kLargest <= kBytesMask);
   static uint64_t live_word(const Request& request) noexcept {
-    return kLive | uint64_t{request.use == BlockUse::raw} << 62 | request.bytes;
+    return kLive | static_cast<uint64_t>(request.use) << kUseShift | request.bytes;
   }
   void take(const Request& request, uint32_t shelf, uint32_t cache) noexcept {
     word.store(live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift,
@@ -84,14 +86,14 @@ struct alignas(32) Block {
   }
   // Of several callers exactly one ends a live block, and learns from whose cache it came.
   Return give(const Request& request, uint32_t& cache) noexcept {
-    const uint64_t wanted = live_word(request);
-    uint64_t seen = word.load(std::memory_order_relaxed);
-    while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask) [[likely]] {
-        cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
-        if (word.compare_exchange_weak(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
-          return Return::done;
-      }
-    return refuse(request.use, seen);
+    return exchange(request, [&](uint64_t seen) {
+      cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+      return uint64_t{0};
+    });
+  }
+  // The same, but the block stays live as one of `use`.
+  Return change_use(const Request& request, BlockUse use) noexcept {
+    return exchange(request, [&](uint64_t seen) { return (seen & ~kMarks) | live_word({0, 0, use}); });
   }
   // Why a block that was looked at does not end.
   Return refuse(BlockUse use) const noexcept { return refuse(use, word.load(std::memory_order_relaxed)); }
@@ -107,6 +109,18 @@ struct alignas(32) Block {
   }
   uint64_t batch_position() const noexcept {
     return word.load(std::memory_order_relaxed) & ((uint64_t{1} << kCountShift) - 1);
+  }
+
+ private:
+  // From the word of a live block that is `request`'s to next(it).
+  template <class Next>
+  Return exchange(const Request& request, Next&& next) noexcept {
+    const uint64_t wanted = live_word(request);
+    uint64_t seen = word.load(std::memory_order_relaxed);
+    while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask) [[likely]]
+      if (word.compare_exchange_weak(seen, next(seen), std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
+        return Return::done;
+    return refuse(request.use, seen);
   }
 };
 

@@ -1,8 +1,6 @@
 // Which blocks are live, and the deallocations that are refused because of it.
 #include "impl/memory/tracked.h"
 
-#include <string>
-
 namespace kina {
 
 BlockTable::Shard& BlockTable::shard_of(const void* data) noexcept {
@@ -24,6 +22,16 @@ Return BlockTable::leave(const void* data, const Request& request) noexcept {
   if (live == nullptr || live->use != request.use) return Return::unknown;
   if (*live != request) return Return::different;
   shard.blocks.remove(live);
+  return Return::done;
+}
+
+Return BlockTable::change_use(const void* data, const Request& request, BlockUse use) noexcept {
+  Shard& shard = shard_of(data);
+  const std::lock_guard lock(shard.mutex);
+  Request* live = shard.blocks.find(reinterpret_cast<uint64_t>(data));
+  if (live == nullptr || live->use != request.use) return Return::unknown;
+  if (*live != request) return Return::different;
+  live->use = use;
   return Return::done;
 }
 
@@ -65,23 +73,13 @@ Return TrackedResource::do_give(void* data, const Request& request, Stream& stre
   return Return::done;
 }
 
+Return TrackedResource::change_use(void* data, const Request& request, BlockUse use) noexcept {
+  return blocks_.change_use(data, request, use);
+}
+
 void TrackedResource::describe(KinaResourceInfo& info) const noexcept {
   Resource::describe(info);
   info.metadata_bytes = sizeof(*this) + blocks_.bytes();
-}
-
-AdaptorResource::AdaptorResource(const char* word, const Ref<Resource>& upstream)
-    : TrackedResource(upstream->device(), upstream, std::string(word) + "(" + upstream->name() + ")",
-                      upstream->alignment()) {}
-
-Allocation AdaptorResource::obtain(const Request& request, Stream& stream) noexcept {
-  counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
-  return upstream()->take({request.bytes, request.alignment, BlockUse::internal}, stream);
-}
-
-bool AdaptorResource::give_back(void* data, const Request& request, Stream& stream) noexcept {
-  counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
-  return upstream()->give(data, {request.bytes, request.alignment, BlockUse::internal}, stream) == Return::done;
 }
 
 }  // namespace kina

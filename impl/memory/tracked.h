@@ -18,6 +18,7 @@ class BlockTable {
   Entered enter(const void* data, const Request& request) noexcept;
   // Of several callers with one block exactly one gets `done`.
   Return leave(const void* data, const Request& request) noexcept;
+  Return change_use(const void* data, const Request& request, BlockUse use) noexcept;
   bool is_live(const void* data) noexcept;
   uint64_t bytes() const noexcept;
 
@@ -31,12 +32,13 @@ class BlockTable {
   std::array<Shard, 16> shards_;
 };
 
-// Base of host, custom, logging and limit: one block of the upstream, driver or callback for each block given out.
-// Blocks of storages and adaptors come back as they were given out; only callers err, and callbacks.
+// Base of host and custom: one block of the driver or callback for each block given out. Blocks of storages and adaptors
+// come back as they were given out; only callers err, and callbacks.
 class TrackedResource : public Resource {
  public:
   using Resource::Resource;
   void describe(KinaResourceInfo& info) const noexcept override;
+  Return change_use(void* data, const Request& request, BlockUse use) noexcept override;
 
  protected:
   Allocation do_take(const Request& request, Stream& stream) noexcept override;
@@ -51,19 +53,10 @@ class TrackedResource : public Resource {
   bool is_live(const void* data) noexcept { return blocks_.is_live(data); }
 
  private:
-  bool is_remembered(const Request& request) const noexcept { return request.use == BlockUse::raw || !trusts_source(); }
+  bool is_remembered(const Request& request) const noexcept {
+    return request.use != BlockUse::internal || !trusts_source();
+  }
   BlockTable blocks_;
-};
-
-// Base of adaptors that pass blocks through.
-class AdaptorResource : public TrackedResource {
- public:
-  AdaptorResource(const char* word, const Ref<Resource>& upstream);
-  bool supports_streams() const noexcept override { return upstream()->supports_streams(); }
-
- protected:
-  Allocation obtain(const Request& request, Stream& stream) noexcept override;
-  bool give_back(void* data, const Request& request, Stream& stream) noexcept override;
 };
 
 }  // namespace kina
