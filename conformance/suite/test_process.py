@@ -364,15 +364,22 @@ def test_what_a_lost_device_keeps_is_counted_as_leaked(rt: Executor) -> None:
 
 @clause("KINA-STATUS-54", "b50a509c")
 @pytest.mark.needs("sim")
-def test_a_pool_that_ends_leaves_the_memory_of_a_lost_device_as_leaked(rt: Executor) -> None:
+@pytest.mark.parametrize("is_limited", [False, True])
+def test_a_pool_that_ends_leaves_the_memory_of_a_lost_device_as_leaked(rt: Executor, is_limited: bool) -> None:
     told = alone(
         rt,
+        f"""
+        is_limited = {is_limited}
+        """
         """
         rt = opened()
         base, pool, scope = (ffi.new(f"Kina{kind} *") for kind in ("Resource", "Resource", "Scope"))
         info = ffi.new("KinaResourceInfo *", {"struct_size": ffi.sizeof("KinaResourceInfo")})
         params = ffi.new("KinaPoolParams *", {"struct_size": ffi.sizeof("KinaPoolParams"), "initial_bytes": 1 << 20})
         assert rt.runtime_resource_current(base, 12, 0) == rt.runtime_resource_pool(pool, base[0], params) == 0
+        if is_limited:
+            below = pool[0]
+            assert rt.runtime_resource_limit(pool, below, 1 << 20) == rt.runtime_resource_release(below) == 0
         assert rt.runtime_resource_push(scope, pool[0]) == 0
         x, y, neg = tensor(rt, (1000,), (12, 0)), ffi.new(TENSOR), rt.constants["KINA_UNARY_NEG"]
         assert rt.runtime_gpu_unary(y, x, neg) == 0

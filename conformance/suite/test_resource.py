@@ -241,6 +241,26 @@ def test_an_adaptor_keeps_its_upstream(rt: Executor, adaptor: str) -> None:
     assert custom.destroyed == 1 and not custom.blocks and not custom.wrong
 
 
+@clause("KINA-RESOURCE-73", "ee4f0d44")
+def test_adaptors_stand_on_one_another_up_to_a_bound(rt: Executor) -> None:
+    rows = Rows(rt)
+    chain = [limit(rt)]
+    while len(chain) < 64:
+        chain.append(limit(rt, chain[-1]))
+    block = allocate(rt, chain[-1], 1000)
+
+    for maker, more in (
+        ("runtime_resource_limit", {"maximum_bytes": 1}),
+        ("runtime_resource_pool", {"params": None}),
+        ("runtime_resource_logging", {"params": rt.params("KinaLoggingParams", callback=rows.callback)}),
+    ):
+        call = rt.call(maker, chain[-2], **more)
+        call.refuses("INVALID_ARGUMENT", upstream=chain[-1], clause="KINA-RESOURCE-73", argument="upstream")
+
+    deallocate(rt, chain[-1], block, 1000)
+    assert [Info(rt, resource).live_bytes for resource in chain] == [0] * 64
+
+
 @clause("KINA-RESOURCE-6", "a4856ec5")
 @pytest.mark.parametrize("adaptor", ["none", "pool", "limit"])
 def test_release_with_a_live_raw_block_defers_destruction(rt: Executor, adaptor: str) -> None:

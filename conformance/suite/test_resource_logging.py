@@ -196,6 +196,41 @@ def test_the_end_of_the_resource_delivers_what_waits_and_nothing_after(rt: Execu
     assert [row["order"] for row in rows.rows] == list(range(1, 1001))
 
 
+@clause("KINA-RESOURCE-74", "cbeba191")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_callbacks_release_their_own_resource_and_one_another(rt: Executor, count: int) -> None:
+    all_rows = [Rows(rt) for _ in range(count)]
+    # Handles of no test: the callbacks release them.
+    made = [rt.ffi.new("KinaResource *") for _ in range(count)]
+    together, answers = threading.Barrier(count), []
+
+    def ending(at: int) -> Any:
+        def once() -> None:
+            all_rows[at].before_row = lambda: None
+            together.wait(20)
+            answers.append(rt.function("runtime_resource_release")(made[(at + 1) % count][0]))
+
+        return once
+
+    source = host(rt)
+    for at, rows in enumerate(all_rows):
+        options = rt.params("KinaLoggingParams", callback=rows.callback)
+        assert rt.function("runtime_resource_logging")(made[at], source.cdata, options.cdata) == SUCCESS
+        rows.before_row = ending(at)
+    slot, null = rt.ffi.new("void **"), rt.ffi.NULL
+    names = [at[0] for at in made]
+    blocks = []
+    for name in names:
+        assert rt.function("runtime_memory_allocate")(slot, name, 100, 0, null) == SUCCESS
+        blocks.append(slot[0])
+    for name, block in zip(names, blocks, strict=True):
+        rt.function("runtime_memory_deallocate")(name, block, 100, 0, null)
+
+    for rows in all_rows:
+        rows.wait(2)
+    assert answers == [SUCCESS] * count
+
+
 @memory_case("P57")
 @clause("KINA-RESOURCE-50", "4e1c040b")
 def test_the_rows_of_a_resource_tell_of_every_request_that_failed(rt: Executor) -> None:

@@ -19,12 +19,13 @@ class Stream;
 struct Point;
 
 inline constexpr uint64_t kStorageAlignment = 256;
-inline constexpr uint32_t kMostAdaptors = 64;  // on one another: a request passes them one by one, on the caller's stack
+inline constexpr uint32_t kMostAdaptors =
+    64;  // on one another: a request passes them one by one, on the caller's stack
 
-// Whose a block is, and so who may give it back. Internal ones belong to a storage or an adaptor, which holds a reference
-// itself. Raw ones are a caller's (runtime_memory_allocate) and keep the resource alive. Ending ones were a caller's, and
-// an adaptor is about to give them back. Numbers from `adaptor` on are the adaptors that stand above: a block that a
-// caller has through one of them is known by its number all the way down.
+// Whose a block is, and so who may give it back. Internal ones belong to a storage or an adaptor, which holds a
+// reference itself. Raw ones are a caller's (runtime_memory_allocate) and keep the resource alive. Ending ones were a
+// caller's, and an adaptor is about to give them back. Numbers from `adaptor` on are the adaptors that stand above: a
+// block that a caller has through one of them is known by its number all the way down.
 enum class BlockUse : uint16_t { internal, raw, ending, adaptor };
 inline constexpr uint16_t kLastUse = 0x3FFF;
 

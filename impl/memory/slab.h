@@ -112,13 +112,13 @@ struct alignas(32) Block {
   }
 
  private:
-  // From the word of a live block that is `request`'s to next(it).
+  // From the word of a live block that is `request`'s to next_word(it).
   template <class Next>
-  Return exchange(const Request& request, Next&& next) noexcept {
+  Return exchange(const Request& request, Next&& next_word) noexcept {
     const uint64_t wanted = live_word(request);
     uint64_t seen = word.load(std::memory_order_relaxed);
     while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask) [[likely]]
-      if (word.compare_exchange_weak(seen, next(seen), std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
+      if (word.compare_exchange_weak(seen, next_word(seen), std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
         return Return::done;
     return refuse(request.use, seen);
   }

@@ -32,8 +32,8 @@ class BlockTable {
   std::array<Shard, 16> shards_;
 };
 
-// Base of host and custom: one block of the driver or callback for each block given out. Blocks of storages and adaptors
-// come back as they were given out; only callers err, and callbacks.
+// Base of host and custom: one block of the driver or callback for each block given out. Blocks of storages and
+// adaptors come back as they were given out; only callers err, and callbacks.
 class TrackedResource : public Resource {
  public:
   using Resource::Resource;
