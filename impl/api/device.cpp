@@ -59,9 +59,9 @@ KinaStatus runtime_device_push(KinaScope* out, int32_t device_type, int32_t devi
     dereference(token);
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
     ScopeStack& scopes = demand_thread_block().scopes;
-    Scope scope;
-    scope.device = &device;
-    scope.stream = scopes.entry_stream(device);
-    *token = handle_of<KinaScope>(scopes.push(std::move(scope)));
+    Stream& bound = scopes.entry_stream(device);
+    ScopeEntry entry(scopes, ScopeKind::device, &device);
+    entry.bind(bound);
+    *token = handle_of<KinaScope>(entry.enter());
   });
 }

@@ -235,11 +235,9 @@ KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_t
                                            device_id);
     }
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    Installation installed = Installation::of(value_of(resource));
-    require<Message::stale_handle>(resource == nullptr || installed, "KINA-STATUS-26", {4, "resource"}, "resource",
-                                   word_of(Kind::resource));
-    if (previous == nullptr) return replace_default(device, std::move(installed));
-    *previous = handle_of<KinaResource>(exchange_default(device, std::move(installed)));
+    const NamedResource named{chosen.get(), value_of(resource), chosen.argument()};
+    if (previous == nullptr) return replace_default(device, named);
+    *previous = handle_of<KinaResource>(exchange_default(device, named));
   });
 }
 
@@ -248,13 +246,9 @@ KinaStatus runtime_resource_push(KinaScope* out, KinaResource resource) {
     Pointer made(out, {1, "out"});
     ResourceArgument pushed(resource, {2, "resource"});
     dereference(made, pushed);
-    Scope scope{};
-    scope.kind = ScopeKind::resource;
-    scope.device = &pushed->device();
-    scope.resource = Installation::of(value_of(resource));
-    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {2, "resource"}, "resource",
-                                   word_of(Kind::resource));
-    *made = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope)));
+    ScopeEntry entry(demand_thread_block().scopes, ScopeKind::resource, &pushed->device());
+    entry.install(*pushed, value_of(resource), pushed.argument());
+    *made = handle_of<KinaScope>(entry.enter());
   });
 }
 

@@ -36,11 +36,9 @@ KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, 
     Pointer token(out, kOut);
     StreamArgument bound(stream, kStream);
     dereference(token, bound);
-    Scope scope;
-    scope.kind = kind;
-    scope.device = &bound->device();
-    scope.stream = Ref<Stream>::share(bound.get());
-    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope), kStream));
+    ScopeEntry entry(demand_thread_block().scopes, kind, &bound->device());
+    entry.bind(*bound, value_of(stream), kStream);
+    *token = handle_of<KinaScope>(entry.enter());
   });
 }
 
@@ -150,10 +148,9 @@ KinaStatus runtime_phase_push(KinaScope* out, int32_t phase) {
     Pointer token(out, kOut);
     dereference(token);
     require_phase(phase, {2, "phase"});
-    Scope scope;
-    scope.kind = ScopeKind::phase;
-    scope.phase = phase;
-    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope)));
+    ScopeEntry entry(demand_thread_block().scopes, ScopeKind::phase, nullptr);
+    entry.set_phase(phase);
+    *token = handle_of<KinaScope>(entry.enter());
   });
 }
 
@@ -170,24 +167,22 @@ KinaStatus runtime_capture_push(KinaScope* out, KinaStream stream, KinaResource 
     require<Message::capture_elsewhere>(&captured->device() == &source->device(), "KINA-STREAM-49", {3, "resource"},
                                         "resource");
     require<Message::capture_not_offered>(captured->device().backend().is_asynchronous(), "KINA-STREAM-42", kStream);
-    Scope scope;
-    scope.kind = ScopeKind::capture;
-    scope.device = &captured->device();
-    scope.stream = Ref<Stream>::share(captured.get());
-    scope.resource = Installation::of(value_of(resource));
-    require<Message::stale_handle>(bool(scope.resource), "KINA-STATUS-26", {3, "resource"}, "resource",
-                                   word_of(Kind::resource));
     // Others may want to wait for what is on the stream so far, and while it captures no event of that can be made.
     if (!captures(*captured)) has_run(now(*captured));
-    *token = handle_of<KinaScope>(demand_thread_block().scopes.push(std::move(scope), kStream));
+    ScopeEntry entry(demand_thread_block().scopes, ScopeKind::capture, &captured->device());
+    entry.install(*source, value_of(resource), source.argument());
+    entry.bind(*captured, value_of(stream), kStream);
+    *token = handle_of<KinaScope>(entry.enter());
   });
 }
 
 KinaStatus runtime_scope_pop(KinaScope scope) {
   return boundary(__func__, [&] {
     require<Message::null_handle>(scope != nullptr, "KINA-STATUS-28", {1, "scope"}, "scope");
-    ScopeStack none;  // of a thread for which host memory is out: a release asks for none
+    constexpr Argument kScope{1, "scope"};
     ThreadBlock* block = thread_block();
-    (block == nullptr ? none : block->scopes).pop(value_of(scope), {1, "scope"});
+    // A thread for which host memory is out has no scopes, and a release asks for none.
+    if (block == nullptr) ScopeStack::refuse_pop(value_of(scope), kScope);
+    block->scopes.pop(value_of(scope), kScope);
   });
 }

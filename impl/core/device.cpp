@@ -34,13 +34,16 @@ Ref<Stream> make_stream(Device& device, StreamOrigin origin) {
   return stream;
 }
 
-// The devices of each type, in the order of their ids. Nearly every call looks one up.
+// The devices of each type, in the order of their ids.
 class Devices {
  public:
   Devices() {
     for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
       for (int32_t id = 0; id < (*backend)->device_count(); ++id)
         rows_.at(static_cast<size_t>((*backend)->device_type())).push_back(new Device(**backend, id));
+    for (size_t type = 0; type < rows_.size(); ++type)
+      for (size_t id = 0; id < std::min(rows_[type].size(), known_devices[type].size()); ++id)
+        known_devices[type][id].store(rows_[type][id], std::memory_order_release);
   }
   Device* find(int32_t type, int32_t id) const noexcept {
     if (static_cast<uint32_t>(type) >= rows_.size()) return nullptr;
@@ -49,21 +52,12 @@ class Devices {
   }
 
  private:
-  std::array<std::vector<Device*>, 32> rows_;  // DLPack's types are small numbers
+  std::array<std::vector<Device*>, std::tuple_size_v<decltype(known_devices)>> rows_;
 };
-
-std::atomic<const Devices*> enumerated{nullptr};
 
 const Devices& devices() {
   static const Devices& found = *new Devices;
-  enumerated.store(&found, std::memory_order_release);
   return found;
-}
-
-// A device that some call has found before; NULL says nothing.
-Device* known_device(int32_t type, int32_t id) noexcept {
-  const Devices* known = enumerated.load(std::memory_order_acquire);
-  return known == nullptr ? nullptr : known->find(type, id);
 }
 
 }  // namespace
@@ -166,9 +160,7 @@ void require_device_type(int32_t device_type, Argument type_argument) {
   require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument, device_type);
 }
 
-Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
-  if (Device* device = known_device(device_type, device_id)) [[likely]]
-    return *device;
+Device& find_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
   require_device_id(device_type, device_id, id_argument);
   require_device_type(device_type, type_argument);
   if (Device* device = devices().find(device_type, device_id)) return *device;

@@ -1,6 +1,7 @@
 // The devices of the process, found at the first use and never torn down.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -40,11 +41,14 @@ class Device {
   // All streams that the device has, those that are checked in included: work may still be on them.
   std::vector<Ref<Stream>> all_streams() const;
 
-  // The default resource that runtime_resource_set_default installed; empty: the built-in one.
-  Installation default_resource;
-  // The default in force: the installed one, else the built-in one; NULL until that is made.
+  // The built-in default resource, and the default in force, which is that or an installed one; NULL until somebody has
+  // needed one.
+  std::atomic<Resource*> built_in_default{nullptr};
   std::atomic<Resource*> default_in_force{nullptr};
-  mutable Mutex mutex;  // guards default_resource and the streams
+  // The default in force, where nothing else keeps it.
+  Ref<Resource> kept_default;
+  std::atomic<bool> has_kept_default{false};
+  mutable Mutex mutex;  // guards kept_default and the streams
 
  private:
   Backend& backend_;
@@ -57,8 +61,22 @@ class Device {
   std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
 
+// The devices that some call has found, for which nearly every call asks.
+inline constinit std::array<std::array<std::atomic<Device*>, 16>, 32> known_devices{};  // DLPack's types are small
+// NULL says nothing.
+inline Device* known_device(int32_t type, int32_t id) noexcept {
+  if (static_cast<uint32_t>(type) >= known_devices.size()) return nullptr;
+  const auto& row = known_devices[static_cast<uint32_t>(type)];
+  return static_cast<uint32_t>(id) < row.size() ? row[static_cast<uint32_t>(id)].load(std::memory_order_acquire)
+                                                : nullptr;
+}
+
 // The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.
-Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);
+Device& find_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument);
+inline Device& require_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
+  Device* known = known_device(device_type, device_id);
+  return known != nullptr ? *known : find_device(device_type, device_id, type_argument, id_argument);
+}
 
 // Memory that the host reads itself: its own, page-locked and managed. Work on it runs on the host, whatever its device
 // id.

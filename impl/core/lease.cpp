@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #if defined(__linux__)
 #include <linux/membarrier.h>
@@ -37,6 +39,10 @@ bool fence_all_threads() noexcept {
   if (fences_are_remote.load(std::memory_order_relaxed)) return ask_for_fences();
   fence_fully();
   return true;
+}
+
+void fence_all_threads_surely() noexcept {
+  if (!fence_all_threads()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 // All rows, and the objects without references that wait for leases to end.

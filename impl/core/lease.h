@@ -76,6 +76,8 @@ inline void fence_lease() noexcept {
 // The other half: every thread of the process has passed a full fence. False where the kernel has taken that away
 // since.
 bool fence_all_threads() noexcept;
+// The same, where it must not fail: a kernel that fences no more is given time, until every store has been seen.
+void fence_all_threads_surely() noexcept;
 
 inline constinit std::atomic<bool> objects_wait{false};
 // Ends the objects whose last lease has ended.

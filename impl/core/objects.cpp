@@ -1,4 +1,6 @@
 // The handle table of streams, and the words for kinds of handles.
+#include "impl/core/lease.h"
+#include "impl/core/scope.h"
 #include "impl/core/stream.h"
 
 namespace kina {
@@ -31,18 +33,14 @@ HandleTable<Stream>& streams() {
   return table;
 }
 
-bool Stream::bind_if_open() noexcept {
-  int64_t seen = bindings_.load(std::memory_order_relaxed);
-  do {
-    if (seen == kEnded) return false;
-  } while (!bindings_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed));
-  return true;
-}
-
+// A scope that binds it has said so before the fence, or waits for the device's mutex after it.
 Stream::Ending Stream::end() noexcept {
-  int64_t seen = 0;
-  if (bindings_.compare_exchange_strong(seen, kEnded, std::memory_order_acq_rel)) return Ending::ended;
-  return seen == kEnded ? Ending::had_ended : Ending::is_bound;
+  if (name_.load(std::memory_order_relaxed) == Name::ended) return Ending::had_ended;
+  name_.store(Name::ending, std::memory_order_seq_cst);
+  fence_all_threads_surely();
+  const bool is_in_use = is_bound(*this);
+  name_.store(is_in_use ? Name::live : Name::ended, std::memory_order_release);
+  return is_in_use ? Ending::is_bound : Ending::ended;
 }
 
 void Stream::stand_for(NativeStream native) noexcept {

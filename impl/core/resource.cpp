@@ -7,6 +7,7 @@
 #include "impl/core/lasting.h"
 #include "impl/core/mutex.h"
 #include "impl/core/order.h"
+#include "impl/core/scope.h"
 #include "impl/core/thread.h"
 
 namespace kina {
@@ -145,22 +146,25 @@ Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
       [&] { return table.acquire(handle); });
 }
 
-Installation::Installation(Ref<Resource> resource) noexcept : resource_(std::move(resource)) {
-  if (resource_) resource_->installations.fetch_add(1, std::memory_order_seq_cst);
+void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
+                      Argument argument) {
+  place.store(&resource, kRelaxed);
+  fence_lease();  // with the fence of a release between saying so and looking
+  if (!resource.is_releasing.load(std::memory_order_acquire) && resource.is_kept.load(kRelaxed)) [[likely]]
+    return;
+  const std::lock_guard lock(release_mutex());  // until it is decided
+  const bool is_live = resources().find(handle) == &resource;
+  if (is_live && !resource.is_kept.load(kRelaxed)) kept = Ref<Resource>::try_share(&resource);
+  if (is_live && (kept || resource.is_kept.load(kRelaxed))) return;
+  place.store(nullptr, std::memory_order_release);
+  refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::resource));
 }
 
-// Counted first, so that a release either sees that or has ended the name before it is looked at again.
-Installation Installation::of(uint64_t handle) {
-  Installation made(Ref<Resource>::try_share(look_up(resources(), handle).get()));
-  if (!made) return made;
-  if (made.resource_->is_releasing.load(std::memory_order_seq_cst)) {
-    const std::lock_guard lock(release_mutex());  // until it has decided
-  }
-  return resources().find(handle) == made.get() ? std::move(made) : Installation();
-}
-
-Installation::~Installation() {
-  if (resource_) resource_->installations.fetch_sub(1, std::memory_order_release);
+// In force under both locks it is kept: by its counted handle, which ends under the one, or as `kept_default`.
+Ref<Resource> share_default(const Device& device) noexcept {
+  const std::lock_guard release_lock(release_mutex());
+  const std::lock_guard lock(device.mutex);
+  return Ref<Resource>::try_share(device.default_in_force.load(std::memory_order_acquire));
 }
 
 void name_resource(Resource& resource) {
@@ -171,6 +175,7 @@ void name_resource(Resource& resource) {
 uint64_t publish_resource(Ref<Resource> resource) {
   name_resource(*resource);
   const uint64_t counted = resources().insert(resource.get());
+  resource->is_kept.store(true, kRelaxed);
   resource.detach();  // the counted name's reference
   return counted;
 }
@@ -183,9 +188,12 @@ Release release_resource(uint64_t handle) noexcept {
     if (!resource) return Release::stale;
     if (resource->handle == handle) return Release::borrowed;
     resource->is_releasing.store(true, std::memory_order_seq_cst);
-    const bool is_installed = resource->installations.load(std::memory_order_seq_cst) != 0;
+    fence_all_threads_surely();
+    const bool is_installed = is_in_scope(*resource) ||  // first, as from there it becomes a default
+                              resource->device().default_in_force.load(std::memory_order_acquire) == resource.get();
     const bool is_live = is_installed || resources().end_name(handle) != nullptr;
-    resource->is_releasing.store(false, std::memory_order_seq_cst);
+    if (!is_installed) resource->is_kept.store(false, kRelaxed);
+    resource->is_releasing.store(false, std::memory_order_release);
     if (is_installed) return Release::busy;
     if (!is_live) return Release::stale;
   }

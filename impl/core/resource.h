@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "impl/core/counted.h"
+#include "impl/core/error.h"
 #include "impl/core/handle.h"
 #include "impl/core/lease.h"
 #include "kina_runtime.h"
@@ -19,8 +20,8 @@ class Stream;
 struct Point;
 
 inline constexpr uint64_t kStorageAlignment = 256;
-inline constexpr uint32_t kMostAdaptors =
-    64;  // on one another: a request passes them one by one, on the caller's stack
+// On one another: a request passes them one by one, on the stack of its caller.
+inline constexpr uint32_t kMostAdaptors = 64;
 
 // Whose a block is, and so who may give it back. Internal ones belong to a storage or an adaptor, which holds a
 // reference itself. Raw ones are a caller's (runtime_memory_allocate) and keep the resource alive. Ending ones were a
@@ -107,8 +108,9 @@ class Resource : public Leasable {
   }
 
   uint64_t handle = 0;                    // the borrowed name, which lives as long as the resource; 0: not named yet
-  std::atomic<int32_t> installations{0};  // as a default, by a push or a capture
   std::atomic<bool> is_releasing{false};  // its counted handle is about to end, unless it is installed
+  // Its counted handle keeps it, or it is a built-in default: neither ends while it is installed.
+  std::atomic<bool> is_kept{false};
 
  protected:
   ~Resource() override = default;
@@ -156,28 +158,16 @@ HandleTable<Resource>& resources();
 // The resource of a live name, for the length of a call; else none.
 Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle);
 
-// One resource in force somewhere: while it is, its counted handle cannot be released.
-class Installation {
- public:
-  Installation() = default;
-  explicit Installation(Ref<Resource> resource) noexcept;
-  Installation(Installation&& other) noexcept = default;
-  Installation& operator=(Installation&& other) noexcept {
-    std::swap(resource_, other.resource_);
-    return *this;
-  }
-  ~Installation();
+// Installed is a resource that is the default of a device, or stands in a scope of a thread: then its counted handle is
+// not released. Nobody counts that; a release fences all threads and looks.
 
-  // Installs what `handle` names, atomically against its release; empty when it is not live.
-  static Installation of(uint64_t handle);
+// Puts the resource that `handle` names into `place`, one of those that a release looks at; into `kept` goes a
+// reference where nothing else keeps it. INVALID_HANDLE, with nothing changed, where its name has ended meanwhile.
+void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
+                      Argument argument);
 
-  Resource* get() const noexcept { return resource_.get(); }
-  const Ref<Resource>& resource() const noexcept { return resource_; }
-  explicit operator bool() const noexcept { return static_cast<bool>(resource_); }
-
- private:
-  Ref<Resource> resource_;
-};
+// A reference to the default in force of a device; none where nobody has asked for one yet.
+Ref<Resource> share_default(const Device& device) noexcept;
 
 // Throws what a request for `bytes` was refused with.
 [[noreturn]] void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const char* name);

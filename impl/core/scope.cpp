@@ -1,90 +1,163 @@
 // Entering and leaving scopes, and what they bind.
 #include "impl/core/scope.h"
 
+#include <pthread.h>
+
+#include <mutex>
+
 #include "impl/core/device.h"
-#include "impl/core/thread_cache.h"
+#include "impl/core/lasting.h"
+#include "impl/core/thread.h"
 
 namespace kina {
+
+// The scopes of all threads, for those who end what they may use.
+class ScopeBook {
+ public:
+  static ScopeBook& instance() noexcept {
+    static Lasting<ScopeBook> book;
+    return *book;
+  }
+  // In a forked child the scopes of other threads have ended with them.
+  ScopeBook() noexcept {
+    pthread_atfork(nullptr, nullptr, [] { instance().forget_other_threads(); });
+  }
+
+  void add(ScopeStack& scopes) noexcept {
+    const std::lock_guard lock(mutex_);
+    scopes.next_ = std::exchange(first_, &scopes);
+    if (scopes.next_ != nullptr) scopes.next_->previous_ = &scopes;
+  }
+  void remove(ScopeStack& scopes) noexcept {
+    const std::lock_guard lock(mutex_);
+    (scopes.previous_ == nullptr ? first_ : scopes.previous_->next_) = scopes.next_;
+    if (scopes.next_ != nullptr) scopes.next_->previous_ = scopes.previous_;
+  }
+
+  // Whether is_it(scopes of a thread) for any thread.
+  template <class IsIt>
+  bool any(IsIt&& is_it) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const ScopeStack* scopes = first_; scopes != nullptr; scopes = scopes->next_)
+      if (is_it(*scopes)) return true;
+    return false;
+  }
+  template <class IsIt>
+  bool any_scope(IsIt&& is_it) noexcept {
+    return any([&](const ScopeStack& scopes) {
+      for (const Scope* scope = &scopes.first_; scope != nullptr; scope = scope->inner.load(std::memory_order_acquire))
+        if (is_it(*scope)) return true;
+      return false;
+    });
+  }
+
+ private:
+  void forget_other_threads() noexcept {
+    first_ = t_cache == nullptr ? nullptr : &static_cast<ThreadBlock*>(t_cache)->scopes;
+    if (first_ != nullptr) first_->previous_ = first_->next_ = nullptr;
+  }
+
+  Mutex mutex_{Mutex::Place::inner};
+  ScopeStack* first_ = nullptr;
+};
+
 namespace {
 
-// Tokens are names only: the table holds no object worth reaching, so every scope shares this one.
-struct Token {};
-Token the_token;
-
-SlotCache* slot_cache() noexcept { return t_cache == nullptr ? nullptr : &t_cache->scope_slots; }
-
-HandleTable<Token>& tokens() {
-  static auto& table = *new HandleTable<Token>(Kind::scope, &slot_cache);
-  return table;
+bool is_live(uint64_t token) noexcept {
+  return token != 0 && ScopeBook::instance().any_scope(
+                           [=](const Scope& scope) { return scope.token.load(std::memory_order_relaxed) == token; });
 }
 
 }  // namespace
 
+bool is_bound(const Stream& stream) noexcept {
+  return ScopeBook::instance().any_scope(
+      [&](const Scope& scope) { return scope.stream.load(std::memory_order_acquire) == &stream; });
+}
+
+bool is_in_scope(const Resource& resource) noexcept {
+  const auto is_it = [&](const std::atomic<Resource*>& place) {
+    return place.load(std::memory_order_acquire) == &resource;
+  };
+  return ScopeBook::instance().any_scope([&](const Scope& scope) { return is_it(scope.resource); }) ||
+         ScopeBook::instance().any([&](const ScopeStack& scopes) { return is_it(scopes.installing); });
+}
+
+ScopeStack::ScopeStack() noexcept { ScopeBook::instance().add(*this); }
+
 ScopeStack::~ScopeStack() {
-  for (const Scope& scope : scopes_) leave(scope);
+  while (newest_ != nullptr) leave(*std::exchange(newest_, newest_->outer));
+  ScopeBook::instance().remove(*this);
+  for (Scope* scope = first_.inner.load(std::memory_order_relaxed); scope != nullptr;)
+    delete std::exchange(scope, scope->inner.load(std::memory_order_relaxed));
 }
 
-void ScopeStack::leave(const Scope& scope) noexcept {
-  if (scope.kind == ScopeKind::capture) scope.stream->withdraw(scope.handle);
-  if (scope.stream) scope.stream->unbind();
-  tokens().remove_own(scope.handle);
+Scope& ScopeStack::add_scope() {
+  auto* made = new Scope;
+  newest_->inner.store(made, std::memory_order_release);
+  return *made;
 }
 
-void ScopeStack::announce(const Scope& scope) {
-  try {
-    scope.stream->announce(scope.handle, *scope.resource.get());
-  } catch (...) {
-    leave(scope);
-    throw;
+// Tokens are names only: each thread draws many at once, and no two are ever alike.
+void ScopeStack::draw_names() {
+  constexpr uint64_t kBatch = 1 << 16;
+  constexpr uint64_t kNames = (HandleParts::kGenerationMask + 1) << HandleParts::kSlotBits;
+  static std::atomic<uint64_t> drawn{0};
+  const uint64_t mark = copy_mark();
+  const uint64_t first =
+      drawn.load(std::memory_order_relaxed) >= kNames ? kNames : drawn.fetch_add(kBatch, std::memory_order_relaxed);
+  require<Message::out_of_handles>(first < kNames, "KINA-STATUS-44", {});
+  const uint64_t name =
+      HandleParts::pack(Kind::scope, mark, first >> HandleParts::kSlotBits, first & HandleParts::kSlotMask);
+  last_name_ = name;
+  end_of_names_ = name + kBatch - 1;
+}
+
+void ScopeStack::refuse_pop(uint64_t token, Argument argument) {
+  require<Message::stale_handle>(is_live(token), "KINA-STREAM-45", argument, argument.name, word_of(Kind::scope));
+  refuse<Message::scope_not_newest>("KINA-STREAM-45", argument, argument.name);
+}
+
+void ScopeStack::withdraw(Scope& scope) noexcept {
+  scope.bound()->withdraw(scope.token.load(std::memory_order_relaxed));
+}
+
+// Whoever ends the stream says so before all threads are fenced and looked at: either this scope was seen there, or it
+// waits here until that is decided.
+void ScopeEntry::make_sure(Stream& stream, uint64_t handle, Argument argument) {
+  fence_lease();
+  if (stream.is_ending()) [[unlikely]] {
+    const std::lock_guard lock(stream.device().mutex);
   }
+  const bool is_live = streams().find(handle) == &stream && !stream.is_ending();
+  require<Message::stale_handle>(is_live, "KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
 }
 
-uint64_t ScopeStack::push(Scope scope, Argument argument) {
-  if (scopes_.size() == scopes_.capacity()) scopes_.reserve(scopes_.empty() ? 8 : 2 * scopes_.size());
-  scope.handle = tokens().insert(&the_token);
-  if (scope.stream && !scope.stream->bind()) {
-    tokens().remove_own(scope.handle);
-    refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::stream));
-  }
-  if (scope.kind == ScopeKind::capture) announce(scope);
-  scopes_.push_back(std::move(scope));
-  return scopes_.back().handle;
-}
+void ScopeEntry::announce(uint64_t token) { scope_.bound()->announce(token, *scope_.installed()); }
 
-void ScopeStack::pop(uint64_t token, Argument argument) {
-  if (scopes_.empty() || scopes_.back().handle != token) [[unlikely]] {
-    require<Message::stale_handle>(tokens().find(token) != nullptr, "KINA-STREAM-45", argument, argument.name,
-                                   word_of(Kind::scope));
-    refuse<Message::scope_not_newest>("KINA-STREAM-45", argument, argument.name);
-  }
-  const Scope scope = std::move(scopes_.back());
-  scopes_.pop_back();
-  leave(scope);
+// Not announced: that comes last of what may throw.
+void ScopeEntry::give_up() noexcept {
+  scope_.kind = ScopeKind::device;
+  ScopeStack::leave(scope_);
 }
 
 // Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.
-Stream* ScopeStack::bound_stream(const Device& device) const noexcept {
+Stream* ScopeStack::find_stream(const Device& device) const noexcept {
   const Scope* entered = nullptr;
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+  for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer) {
     if (scope->device != &device) continue;
-    if (scope->kind == ScopeKind::stream) return scope->stream.get();
-    if (scope->kind == ScopeKind::device && entered == nullptr) entered = &*scope;
+    if (scope->kind == ScopeKind::stream) return scope->bound();
+    if (scope->kind == ScopeKind::device && entered == nullptr) entered = scope;
   }
-  return entered == nullptr ? nullptr : entered->stream.get();
+  return entered == nullptr ? nullptr : entered->bound();
 }
 
-Resource* ScopeStack::bound_resource(const Device& device) const noexcept {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (scope->kind == ScopeKind::resource && scope->device == &device) return scope->resource.get();
-  return nullptr;
-}
-
-Ref<Stream> ScopeStack::entry_stream(Device& device) const {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (scope->kind == ScopeKind::redirect && scope->device == &device) return scope->stream;
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-    if (scope->kind == ScopeKind::phase) return device.phase(scope->phase);
-  return Ref<Stream>::share(&device.main());
+Stream& ScopeStack::entry_stream(Device& device) const {
+  for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)
+    if (scope->kind == ScopeKind::redirect && scope->device == &device) return *scope->bound();
+  for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)
+    if (scope->kind == ScopeKind::phase) return *device.phase(scope->phase);
+  return device.main();
 }
 
 }  // namespace kina

@@ -26,18 +26,16 @@ class Stream final : public Counted {
   StreamOrigin origin() const noexcept { return origin_; }
   uint64_t serial() const noexcept { return serial_; }  // never reused; handles may come and go
 
-  // A scope binds it: false when it has ended meanwhile.
-  bool bind() noexcept { return !can_end() || bind_if_open(); }
-  void unbind() noexcept {
-    if (can_end()) bindings_.fetch_sub(1, std::memory_order_release);
-  }
-  // Ends it, unless a scope binds it. Of several callers one wins.
+  bool can_end() const noexcept { return origin_ == StreamOrigin::pooled || origin_ == StreamOrigin::imported; }
+  // It has ended, or somebody with its device's mutex is about to end it unless a scope binds it.
+  bool is_ending() const noexcept { return name_.load(std::memory_order_acquire) != Name::live; }
+  // With its device's mutex: ends it, unless a scope binds it.
   enum class Ending : uint8_t { ended, is_bound, had_ended };
   Ending end() noexcept;
   // An ended stream can be bound again.
-  void reopen() noexcept { bindings_.store(0, std::memory_order_release); }
+  void reopen() noexcept { name_.store(Name::live, std::memory_order_release); }
   // Whether its name is one that calls can use; another one may get it later.
-  bool has_name() const noexcept { return !can_end() || bindings_.load(std::memory_order_acquire) != kEnded; }
+  bool has_name() const noexcept { return !can_end() || name_.load(std::memory_order_acquire) != Name::ended; }
 
   // From here on it is `native` that it stands for, see imports.h.
   void stand_for(NativeStream native) noexcept;
@@ -63,15 +61,13 @@ class Stream final : public Counted {
   Timeline timeline;
 
  private:
-  static constexpr int64_t kEnded = -1;
-  bool can_end() const noexcept { return origin_ == StreamOrigin::pooled || origin_ == StreamOrigin::imported; }
-  bool bind_if_open() noexcept;
   struct Announcement {
     uint64_t scope;
     Resource* resource;
   };
   ~Stream() override = default;
-  std::atomic<int64_t> bindings_{0};
+  enum class Name : uint8_t { live, ending, ended };
+  std::atomic<Name> name_{Name::live};
   std::atomic<uint64_t> storages_{0};
   Device& device_;
   std::atomic<NativeStream> native_;

@@ -51,12 +51,6 @@ ThreadBlock* make_thread_block() noexcept {
   return block;
 }
 
-ThreadBlock& demand_thread_block() {
-  ThreadBlock* block = thread_block();
-  require<Message::out_of_host_memory>(block != nullptr, "KINA-STATUS-44", {});
-  return *block;
-}
-
 void* take_block(size_t bytes) {
   if constexpr (kKeepsBlocks) {
     bytes = BlockCache::rounded(bytes);

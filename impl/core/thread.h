@@ -49,7 +49,11 @@ inline ThreadBlock* thread_block() noexcept {
 }
 
 // As above, but OUT_OF_MEMORY where it cannot be made.
-ThreadBlock& demand_thread_block();
+inline ThreadBlock& demand_thread_block() {
+  ThreadBlock* block = thread_block();
+  require<Message::out_of_host_memory>(block != nullptr, "KINA-STATUS-44", {});
+  return *block;
+}
 
 // Keeps the strings of a reported failure valid until the thread's next report.
 void keep_reported(Ref<Claim> claim) noexcept;

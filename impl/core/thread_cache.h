@@ -17,7 +17,6 @@ struct StorageIds {
 struct alignas(64) ThreadCache {
   LeaseRow leases;
   SlotCache tensor_slots;
-  SlotCache scope_slots;
   BlockCache blocks;
   StorageIds storage_ids;
 };

@@ -52,77 +52,87 @@ Ref<Resource> built_in(Device& device) {
   return made;
 }
 
-Ref<Resource> installed_default(const Device& device) {
-  const std::lock_guard lock(device.mutex);
-  return device.default_resource.resource();
-}
-
-Ref<Resource> default_resource(Device& device) {
-  Ref<Resource> installed = installed_default(device);
-  return installed ? installed : built_in(device);
-}
-
-// Puts `resource` in the place of what is installed; `built` is the built-in default, if it is made already.
-void swap_default(Device& device, Installation& resource, Resource* built) noexcept {
-  std::swap(device.default_resource, resource);
-  Resource* installed = device.default_resource.get();
-  device.default_in_force.store(installed == nullptr ? built : installed, std::memory_order_release);
-}
-
 // The default that nobody has asked for yet: from here on it is known.
 void make_default_known(Device& device) {
-  Ref<Resource> built = built_in(device);
+  Resource* built = built_in(device).get();
+  built->is_kept.store(true, std::memory_order_relaxed);
+  device.built_in_default.store(built, std::memory_order_release);
+  Resource* none = nullptr;
+  device.default_in_force.compare_exchange_strong(none, built, std::memory_order_acq_rel);
+}
+
+// The default in force; none where nobody has asked for one yet, or just now it became another one.
+Lease<Resource> look_at_default(Device& device) {
+  ThreadBlock* block = thread_block();
+  return lease<Resource>(
+      block == nullptr ? nullptr : &block->leases,
+      [&] { return device.default_in_force.load(std::memory_order_acquire); }, [&] { return share_default(device); });
+}
+
+// Puts `chosen` in force. What was there before ends no sooner than the caller has looked at it; none where nobody has
+// asked for a default yet.
+Lease<Resource> swap_default(Device& device, Resource* chosen) {
+  while (true) {
+    Resource* before = device.default_in_force.load(std::memory_order_acquire);
+    Lease<Resource> seen = before == nullptr ? Lease<Resource>() : look_at_default(device);
+    if (seen.get() != before) continue;
+    if (device.default_in_force.compare_exchange_strong(before, chosen, std::memory_order_acq_rel)) return seen;
+  }
+}
+
+// The reference of a default that is none any more.
+void let_go_of_default(Device& device) {
+  Ref<Resource> gone;
   const std::lock_guard lock(device.mutex);
-  if (!device.default_resource) device.default_in_force.store(built.get(), std::memory_order_release);
+  if (device.kept_default.get() == device.default_in_force.load(std::memory_order_acquire)) return;
+  std::swap(gone, device.kept_default);
+  device.has_kept_default.store(false, std::memory_order_relaxed);
+}
+
+// As `swap_default`, with what keeps the new default.
+Lease<Resource> swap_kept_default(Device& device, Ref<Resource> kept) {
+  const std::lock_guard lock(device.mutex);
+  device.has_kept_default.store(true, std::memory_order_relaxed);
+  Lease<Resource> before = swap_default(device, kept.get());
+  std::swap(kept, device.kept_default);
+  return before;
+}
+
+Lease<Resource> set_default(Device& device, const NamedResource& chosen) {
+  Lease<Resource> before;
+  if (chosen.resource == nullptr) {
+    before = swap_default(device, device.built_in_default.load(std::memory_order_acquire));
+  } else {
+    std::atomic<Resource*>& installing = demand_thread_block().scopes.installing;
+    Ref<Resource> kept;
+    install_resource(installing, kept, *chosen.resource, chosen.handle, chosen.argument);
+    before = kept ? swap_kept_default(device, std::move(kept)) : swap_default(device, chosen.resource);
+    installing.store(nullptr, std::memory_order_release);
+  }
+  if (device.has_kept_default.load(std::memory_order_relaxed)) [[unlikely]]
+    let_go_of_default(device);
+  return before;
 }
 
 }  // namespace
 
-void replace_default(Device& device, Installation resource) {
-  if (resource) {
-    const std::lock_guard lock(device.mutex);
-    return swap_default(device, resource, nullptr);
-  }
-  Ref<Resource> built;
-  {
-    BuiltIns& all = built_ins();
-    const std::lock_guard lock(all.mutex);
-    built = all.find(device);
-  }
-  const std::lock_guard lock(device.mutex);
-  swap_default(device, resource, built.get());
-}
+void replace_default(Device& device, const NamedResource& chosen) { set_default(device, chosen); }
 
 // The built-in default may refuse to be made, so that comes before anything changes.
-uint64_t exchange_default(Device& device, Installation resource) {
-  if (resource) {
-    const std::lock_guard lock(device.mutex);
-    if (const Resource* before = device.default_in_force.load(std::memory_order_relaxed)) {
-      const uint64_t handle = before->handle;
-      swap_default(device, resource, nullptr);
-      return handle;
-    }
-  }
-  while (true) {
-    const Ref<Resource> built = installed_default(device) ? nullptr : built_in(device);
-    const std::lock_guard lock(device.mutex);
-    if (!device.default_resource && !built) continue;  // it was taken away in between
-    swap_default(device, resource, built.get());
-    return resource ? resource.get()->handle : built->handle;
-  }
+uint64_t exchange_default(Device& device, const NamedResource& chosen) {
+  if (device.default_in_force.load(std::memory_order_acquire) == nullptr) make_default_known(device);
+  return set_default(device, chosen)->handle;
 }
 
 Lease<Resource> look_at_current_resource(Device& device) {
   ThreadBlock* block = thread_block();
-  LeaseRow* row = block == nullptr ? nullptr : &block->leases;
   Resource* bound = block == nullptr ? nullptr : block->scopes.bound_resource(device);
   if (bound != nullptr)
     return lease<Resource>(
-        row, [&] { return bound; }, [&] { return Ref<Resource>::share(bound); });
-  const auto find = [&] { return device.default_in_force.load(std::memory_order_acquire); };
+        &block->leases, [&] { return bound; }, [&] { return Ref<Resource>::share(bound); });
   while (true) {
-    while (find() == nullptr) make_default_known(device);
-    if (Lease<Resource> found = lease<Resource>(row, find, [&] { return default_resource(device); })) return found;
+    if (Lease<Resource> found = look_at_default(device)) return found;
+    if (device.default_in_force.load(std::memory_order_acquire) == nullptr) make_default_known(device);
   }
 }
 

@@ -1,5 +1,4 @@
 // What threads keep at hand of a pool: opening, closing, forks, counting.
-#include <chrono>
 #include <new>
 
 #include "impl/core/device.h"
@@ -35,14 +34,13 @@ void OwnersLock::give_way() noexcept {
 
 void OwnersLock::visit() noexcept {
   has_visitor_.store(true, std::memory_order_relaxed);
-  // A kernel that fences no more is given time instead: by then every store has been seen.
-  if (!fence_all_threads()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  fence_all_threads_surely();
   while (is_held_.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
 bool OwnersLock::try_visit() noexcept {
   has_visitor_.store(true, std::memory_order_relaxed);
-  if (!fence_all_threads()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  fence_all_threads_surely();
   if (!is_held_.load(std::memory_order_acquire)) return true;
   leave();
   return false;
