@@ -1128,7 +1128,7 @@ KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
 /* ==== resource ====
  *
  * Where bytes come from. A resource allocates and deallocates on one device. Bases ask the system, the driver or the caller's own callbacks (host, cuda,
- * cuda_async, custom); adaptors (pool, logging, limit) stand on an upstream and keep it [KINA-RESOURCE-5]. They nest, up to 64 of them [KINA-RESOURCE-73]: logging(pool(host)).
+ * cuda_async, custom); adaptors (pool, logging, limit) stand on an upstream and keep it [KINA-RESOURCE-5]. They nest, up to 64 of them [KINA-RESOURCE-75]: logging(pool(host)).
  *
  * Ownership. Every maker gives a counted handle of a new resource, which one `runtime_resource_release` ends [KINA-RESOURCE-1]. `runtime_resource_current`,
  * `previous`, `KinaResourceInfo.upstream`, `KinaTensor.allocator` and `KinaLogRow.resource` carry the borrowed handle: another name of the same resource, the
@@ -1236,7 +1236,7 @@ KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t devic
  * feature: core
  * null: params
  * owner: out produce, upstream keep, params borrow
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-39 KINA-RESOURCE-43 KINA-RESOURCE-73; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-45; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-38; DEVICE KINA-RESOURCE-38 KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-38 KINA-RESOURCE-63
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-39 KINA-RESOURCE-43 KINA-RESOURCE-75; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-45; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44 KINA-RESOURCE-38; DEVICE KINA-RESOURCE-38 KINA-RESOURCE-63; DEVICE_LOST KINA-RESOURCE-38 KINA-RESOURCE-63
  * stream: host/enqueues
  * alloc: handle, host, resource
  * thread: any
@@ -1251,7 +1251,7 @@ KINA_API KinaStatus runtime_resource_pool(KinaResource *out, KinaResource upstre
  * the rows of this resource from 1, and a gap is a row that found the ring full [KINA-RESOURCE-51, KINA-RESOURCE-53]. KINA_LOGGING_FRAMES adds the return
  * addresses of the calling thread, at several times the cost of a row [KINA-RESOURCE-58]. The row, its name and frames are valid during the callback.
  * Waiting rows are delivered before the resource is destroyed, and none after [KINA-RESOURCE-54]; the callback may release resources, its own included
- * [KINA-RESOURCE-74].
+ * [KINA-RESOURCE-76].
  *
  * INVALID_ARGUMENT  `out` or `upstream` is NULL, both `path` and `callback` are set, `path` cannot be opened, or `ring_rows` overflows
  * INVALID_HANDLE    `upstream` is not live
@@ -1263,7 +1263,7 @@ KINA_API KinaStatus runtime_resource_pool(KinaResource *out, KinaResource upstre
  * feature: core
  * null: params, params.path, params.callback, params.context
  * owner: out produce, upstream keep, params borrow, params.path borrow, params.callback keep, params.context keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-25 KINA-STATUS-28 KINA-RESOURCE-55 KINA-RESOURCE-73; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-59; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-25 KINA-STATUS-28 KINA-RESOURCE-55 KINA-RESOURCE-75; INVALID_HANDLE KINA-STATUS-26; UNSUPPORTED KINA-RESOURCE-59; VERSION KINA-VERSION-11 KINA-VERSION-12 KINA-VERSION-13 KINA-VERSION-14; OUT_OF_MEMORY KINA-STATUS-44
  * stream: host
  * alloc: handle, host
  * thread: any
@@ -1283,7 +1283,7 @@ KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource ups
  * feature: core
  * null: none
  * owner: out produce, upstream keep
- * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-73; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44 injected
+ * errors: INVALID_ARGUMENT KINA-STATUS-23 KINA-STATUS-28 KINA-RESOURCE-75; INVALID_HANDLE KINA-STATUS-26; OUT_OF_MEMORY KINA-STATUS-44 injected
  * stream: host
  * alloc: handle, host
  * thread: any

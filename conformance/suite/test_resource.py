@@ -241,7 +241,7 @@ def test_an_adaptor_keeps_its_upstream(rt: Executor, adaptor: str) -> None:
     assert custom.destroyed == 1 and not custom.blocks and not custom.wrong
 
 
-@clause("KINA-RESOURCE-73", "ee4f0d44")
+@clause("KINA-RESOURCE-75", "ee4f0d44")
 def test_adaptors_stand_on_one_another_up_to_a_bound(rt: Executor) -> None:
     rows = Rows(rt)
     chain = [limit(rt)]
@@ -255,7 +255,7 @@ def test_adaptors_stand_on_one_another_up_to_a_bound(rt: Executor) -> None:
         ("runtime_resource_logging", {"params": rt.params("KinaLoggingParams", callback=rows.callback)}),
     ):
         call = rt.call(maker, chain[-2], **more)
-        call.refuses("INVALID_ARGUMENT", upstream=chain[-1], clause="KINA-RESOURCE-73", argument="upstream")
+        call.refuses("INVALID_ARGUMENT", upstream=chain[-1], clause="KINA-RESOURCE-75", argument="upstream")
 
     deallocate(rt, chain[-1], block, 1000)
     assert [Info(rt, resource).live_bytes for resource in chain] == [0] * 64

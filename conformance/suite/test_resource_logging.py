@@ -196,7 +196,7 @@ def test_the_end_of_the_resource_delivers_what_waits_and_nothing_after(rt: Execu
     assert [row["order"] for row in rows.rows] == list(range(1, 1001))
 
 
-@clause("KINA-RESOURCE-74", "cbeba191")
+@clause("KINA-RESOURCE-76", "cbeba191")
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_callbacks_release_their_own_resource_and_one_another(rt: Executor, count: int) -> None:
     all_rows = [Rows(rt) for _ in range(count)]

@@ -51,7 +51,7 @@ KinaResource publish(Ref<Resource> resource) { return handle_of<KinaResource>(pu
 
 // What a new adaptor keeps. Another thread may have ended the resource since the call looked.
 Ref<Resource> shared(const ResourceArgument& argument) {
-  require<Message::resource_too_deep>(argument->depth() < kMostAdaptors, "KINA-RESOURCE-73", argument.argument(),
+  require<Message::resource_too_deep>(argument->depth() < kMostAdaptors, "KINA-RESOURCE-75", argument.argument(),
                                       argument.argument().name, argument->depth());
   Ref<Resource> kept = Ref<Resource>::try_share(argument.get());
   require<Message::stale_handle>(bool(kept), "KINA-STATUS-26", argument.argument(), argument.argument().name,

@@ -13,7 +13,17 @@ namespace kina {
 
 enum class Kind : uint8_t { tensor = 1, stream, scope, resource, weak, peer };
 
-const char* word_of(Kind kind) noexcept;
+constexpr const char* word_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::tensor: return "tensor";
+    case Kind::stream: return "stream";
+    case Kind::scope: return "scope";
+    case Kind::resource: return "resource";
+    case Kind::weak: return "weak reference";
+    case Kind::peer: return "peer";
+  }
+  return "object";
+}
 
 // kind (4 bits) | copy mark (10) | generation (24) | slot (26)
 struct HandleParts {

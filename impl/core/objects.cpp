@@ -1,21 +1,9 @@
-// The handle table of streams, and the words for kinds of handles.
+// Streams as objects: their table, their end, and what they were announced to capture with.
 #include "impl/core/lease.h"
 #include "impl/core/scope.h"
 #include "impl/core/stream.h"
 
 namespace kina {
-
-const char* word_of(Kind kind) noexcept {
-  switch (kind) {
-    case Kind::tensor: return "tensor";
-    case Kind::stream: return "stream";
-    case Kind::scope: return "scope";
-    case Kind::resource: return "resource";
-    case Kind::weak: return "weak reference";
-    case Kind::peer: return "peer";
-  }
-  return "object";
-}
 
 Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
     : Counted(Life::lasting), device_(device), native_(native), origin_(origin) {

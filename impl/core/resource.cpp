@@ -139,13 +139,6 @@ HandleTable<Resource>& resources() {
   return table;
 }
 
-Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
-  ThreadBlock* block = thread_block();
-  return lease<Resource>(
-      block == nullptr ? nullptr : &block->leases, [&] { return table.find(handle); },
-      [&] { return table.acquire(handle); });
-}
-
 void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
                       Argument argument) {
   place.store(&resource, kRelaxed);

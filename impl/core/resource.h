@@ -10,6 +10,7 @@
 #include "impl/core/error.h"
 #include "impl/core/handle.h"
 #include "impl/core/lease.h"
+#include "impl/core/thread_cache.h"
 #include "kina_runtime.h"
 
 namespace kina {
@@ -156,7 +157,11 @@ class Resource : public Leasable {
 HandleTable<Resource>& resources();
 
 // The resource of a live name, for the length of a call; else none.
-Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle);
+inline Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
+  return lease<Resource>(
+      t_cache == nullptr ? nullptr : &t_cache->leases, [&] { return table.find(handle); },
+      [&] { return table.acquire(handle); });
+}
 
 // Installed is a resource that is the default of a device, or stands in a scope of a thread: then its counted handle is
 // not released. Nobody counts that; a release fences all threads and looks.

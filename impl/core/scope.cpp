@@ -5,7 +5,6 @@
 
 #include <mutex>
 
-#include "impl/core/device.h"
 #include "impl/core/lasting.h"
 #include "impl/core/thread.h"
 
@@ -94,6 +93,7 @@ ScopeStack::~ScopeStack() {
 
 Scope& ScopeStack::add_scope() {
   auto* made = new Scope;
+  made->outer = newest_;
   newest_->inner.store(made, std::memory_order_release);
   return *made;
 }
@@ -152,7 +152,7 @@ Stream* ScopeStack::find_stream(const Device& device) const noexcept {
   return entered == nullptr ? nullptr : entered->bound();
 }
 
-Stream& ScopeStack::entry_stream(Device& device) const {
+Stream& ScopeStack::find_entry_stream(Device& device) const {
   for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)
     if (scope->kind == ScopeKind::redirect && scope->device == &device) return *scope->bound();
   for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "impl/core/counted.h"
+#include "impl/core/device.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
 
@@ -22,7 +23,7 @@ struct Scope {
   Device* device = nullptr;                  // NULL for phase scopes, which hold for every device
   int32_t phase = 0;
   ScopeKind kind = ScopeKind::device;
-  Scope* outer = nullptr;
+  Scope* outer = nullptr;  // its neighbours stay the same
   std::atomic<Scope*> inner{nullptr};
 
   Stream* bound() const noexcept { return stream.load(std::memory_order_relaxed); }
@@ -58,7 +59,7 @@ class ScopeStack {
     return nullptr;
   }
   // The stream that a scope of `device` binds when it is entered now: redirect, else phase, else main.
-  Stream& entry_stream(Device& device) const;
+  Stream& entry_stream(Device& device) const { return is_empty() ? device.main() : find_entry_stream(device); }
 
   // What the thread is about to make the default of a device.
   std::atomic<Resource*> installing{nullptr};
@@ -78,6 +79,7 @@ class ScopeStack {
   }
   void draw_names();
   Stream* find_stream(const Device& device) const noexcept;
+  Stream& find_entry_stream(Device& device) const;
   static void leave(Scope& scope) noexcept {
     if (scope.kind == ScopeKind::capture) withdraw(scope);
     scope.token.store(0, std::memory_order_relaxed);
@@ -128,7 +130,6 @@ class ScopeEntry {
     const uint64_t token = scopes_.next_token();
     if (scope_.kind == ScopeKind::capture) announce(token);
     scope_.token.store(token, std::memory_order_relaxed);
-    scope_.outer = scopes_.newest_;
     scopes_.newest_ = &scope_;
     is_entered_ = true;
     return token;

@@ -69,15 +69,17 @@ Lease<Resource> look_at_default(Device& device) {
       [&] { return device.default_in_force.load(std::memory_order_acquire); }, [&] { return share_default(device); });
 }
 
+// Puts `chosen` in force in the place of `before`; false where that is not in force any more.
+bool replace(Device& device, const Lease<Resource>& before, Resource* chosen) noexcept {
+  Resource* seen = before.get();
+  return device.default_in_force.compare_exchange_strong(seen, chosen, std::memory_order_acq_rel);
+}
+
 // Puts `chosen` in force. What was there before ends no sooner than the caller has looked at it; none where nobody has
 // asked for a default yet.
 Lease<Resource> swap_default(Device& device, Resource* chosen) {
-  while (true) {
-    Resource* before = device.default_in_force.load(std::memory_order_acquire);
-    Lease<Resource> seen = before == nullptr ? Lease<Resource>() : look_at_default(device);
-    if (seen.get() != before) continue;
-    if (device.default_in_force.compare_exchange_strong(before, chosen, std::memory_order_acq_rel)) return seen;
-  }
+  while (true)
+    if (Lease<Resource> before = look_at_default(device); replace(device, before, chosen)) return before;
 }
 
 // The reference of a default that is none any more.
@@ -91,11 +93,14 @@ void let_go_of_default(Device& device) {
 
 // As `swap_default`, with what keeps the new default.
 Lease<Resource> swap_kept_default(Device& device, Ref<Resource> kept) {
-  const std::lock_guard lock(device.mutex);
-  device.has_kept_default.store(true, std::memory_order_relaxed);
-  Lease<Resource> before = swap_default(device, kept.get());
-  std::swap(kept, device.kept_default);
-  return before;
+  while (true) {
+    Lease<Resource> before = look_at_default(device);
+    const std::lock_guard lock(device.mutex);
+    device.has_kept_default.store(true, std::memory_order_relaxed);
+    if (!replace(device, before, kept.get())) continue;
+    std::swap(kept, device.kept_default);
+    return before;
+  }
 }
 
 Lease<Resource> set_default(Device& device, const NamedResource& chosen) {
@@ -121,7 +126,8 @@ void replace_default(Device& device, const NamedResource& chosen) { set_default(
 // The built-in default may refuse to be made, so that comes before anything changes.
 uint64_t exchange_default(Device& device, const NamedResource& chosen) {
   if (device.default_in_force.load(std::memory_order_acquire) == nullptr) make_default_known(device);
-  return set_default(device, chosen)->handle;
+  const Lease<Resource> before = set_default(device, chosen);
+  return before ? before->handle : built_in(device)->handle;  // another thread restored it before anybody asked for it
 }
 
 Lease<Resource> look_at_current_resource(Device& device) {

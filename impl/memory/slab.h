@@ -117,9 +117,9 @@ struct alignas(32) Block {
   Return exchange(const Request& request, Next&& next_word) noexcept {
     const uint64_t wanted = live_word(request);
     uint64_t seen = word.load(std::memory_order_relaxed);
-    while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask) [[likely]]
-      if (word.compare_exchange_weak(seen, next_word(seen), std::memory_order_acq_rel, std::memory_order_relaxed)) [[likely]]
-        return Return::done;
+    while ((seen & (kMarks | kBytesMask)) == wanted && request.bytes <= kBytesMask)
+      [[likely]] if (word.compare_exchange_weak(seen, next_word(seen), std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) [[likely]] return Return::done;
     return refuse(request.use, seen);
   }
 };

@@ -64,7 +64,7 @@ class SimPool : public testing::Test {
   // A tensor of `bytes` bytes that `stream` has work on.
   KinaTensor filled(uint64_t bytes, KinaStream stream) const {
     KinaScope scope = nullptr;
-    succeed(runtime_resource_push(&scope, pool_));
+    succeed(runtime_resource_push(&scope, above_ == nullptr ? pool_ : above_));
     const auto count = static_cast<int64_t>(bytes);
     KinaTensor made = KINA_TENSOR_INIT;
     succeed(runtime_alloc(&made, &count, 1, KINA_DTYPE_U8, kSimulated, 0, stream));
@@ -88,6 +88,7 @@ class SimPool : public testing::Test {
   Cost cost() const { return {info().event_records, info().stream_waits}; }
 
   KinaResource pool_ = nullptr;
+  KinaResource above_ = nullptr;  // an adaptor that tensors come from, if there is one
   std::vector<KinaStream> checked_out_;
 };
 
@@ -209,10 +210,12 @@ TEST_F(SimPool, KeepsBlocksOfEndedStreamsInUse) {
   EXPECT_EQ(info().failures, 0U);
 }
 
-// P08: the second stream's use is declared; only who needs the bytes waits for it.
+// P08: the second stream's use is declared; only who needs the bytes waits for it, also where an adaptor stands
+// between.
 TEST_F(SimPool, FollowsUsesOnOtherStreamsAtTheNextUseAlone) {
-  for (uint64_t bytes : {400'000ULL, 2000ULL}) {
+  for (uint64_t bytes : {400'000ULL, 2000ULL, 400'001ULL}) {
     make(params_of(KINA_GROWTH_NONE), 400'128);
+    if (bytes == 400'001) succeed(runtime_resource_limit(&above_, pool_, kMebibyte));
     KinaStream owner = stream();
     KinaStream reader = stream();
     std::vector<KinaTensor> tensors;
@@ -228,6 +231,7 @@ TEST_F(SimPool, FollowsUsesOnOtherStreamsAtTheNextUseAlone) {
     }
     EXPECT_EQ(cost(), (Cost{before.event_records + 1, before.stream_waits + 1}));
   }
+  succeed(runtime_resource_release(above_));
 }
 
 TEST_F(SimPool, ServesARequestFromNeighboursOfManyStreams) {

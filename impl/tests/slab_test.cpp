@@ -113,6 +113,12 @@ TEST(Block, EndsOnceAndOnlyWithItsOwnNumbers) {
     EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::raw}, cache), Return::different);
     EXPECT_EQ(block.give({1000 | uint64_t{1} << bit, 256, BlockUse::internal}, cache), Return::unknown);
   }
+  const Request adaptors{1000, 256, static_cast<BlockUse>(kLastUse)};
+  EXPECT_EQ(block.change_use({1001, 256, BlockUse::raw}, adaptors.use), Return::different);
+  EXPECT_EQ(block.change_use(request, adaptors.use), Return::done);
+  EXPECT_EQ(block.give(request, cache), Return::unknown);
+  EXPECT_EQ(block.change_use(adaptors, BlockUse::raw), Return::done);
+  EXPECT_EQ(block.shelf(), 7U);
   EXPECT_EQ(block.refuse(BlockUse::raw), Return::different);
   EXPECT_EQ(block.refuse(BlockUse::internal), Return::unknown);
   std::atomic<int> wins{0};
