@@ -106,9 +106,11 @@ const Source* source_of_mimalloc_256(void) {
   return has_mimalloc() ? &made : NULL;
 }
 
-/* Address space without memory behind it: whoever touches a block is killed. */
+/* Address space without memory behind it: whoever touches a block is killed. Aligned as devices align large blocks, so
+ * that what a pool makes of it is the same each time. */
 static KinaStatus untouchable_take(void** out, void* context, uint64_t bytes, uint64_t alignment, KinaStream stream) {
   (void)context, (void)stream;
+  if (alignment < 2 << 20) alignment = 2 << 20;
   const uint64_t room = bytes + alignment;
   char* place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return KINA_ERROR_OUT_OF_MEMORY;

@@ -56,10 +56,14 @@ uint64_t Arena::needed(const Request& request) const noexcept {
 Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment,
                                uint64_t most) noexcept {
   for (Piece* piece = shelf.heads[bin.level][bin.index]; piece != nullptr && most > 0; piece = piece->next, --most) {
-    const uint64_t skipped = round_up(piece->address, alignment) - piece->address;
-    if (piece->bytes >= bytes && piece->bytes - bytes >= skipped) return piece;
+    if (holds(*piece, bytes, alignment)) return piece;
   }
   return nullptr;
+}
+
+bool Arena::holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept {
+  const uint64_t skipped = round_up(piece.address, alignment) - piece.address;
+  return piece.bytes >= bytes && piece.bytes - bytes >= skipped;
 }
 
 Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcept {
@@ -202,10 +206,22 @@ uint32_t Arena::taker_of(const void* data) const noexcept {
   return at == nullptr || *at == nullptr ? Stamp::kNothing : (*at)->shelf;
 }
 
-void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker) noexcept {
+void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker, uint64_t room) noexcept {
   if (!reserve_pieces(2) || !reserve_place()) return nullptr;
-  Piece* piece = find(request, shelf);
-  if (piece == nullptr) return nullptr;
+  Piece* piece = find({std::max(request.bytes, room), request.alignment, request.use}, shelf);
+  return piece == nullptr ? nullptr : occupy(*piece, request, taker);
+}
+
+void* Arena::take_behind(const void* neighbour, const Request& request, uint32_t shelf) noexcept {
+  if (!reserve_pieces(2) || !reserve_place()) return nullptr;
+  Piece* const* at = find_live(neighbour);
+  Piece* piece = at == nullptr || *at == nullptr ? nullptr : (*at)->higher;
+  if (piece == nullptr || !piece->is_free || (piece->shelf != shelf && piece->shelf != Stamp::kNothing)) return nullptr;
+  return holds(*piece, needed(request), request.alignment) ? occupy(*piece, request, shelf) : nullptr;
+}
+
+void* Arena::occupy(Piece& chosen, const Request& request, uint32_t taker) noexcept {
+  Piece* piece = &chosen;
   const uint64_t bytes = needed(request);
   unlink(*piece);
   if (const uint64_t skipped = round_up(piece->address, request.alignment) - piece->address; skipped != 0) {

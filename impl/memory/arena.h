@@ -76,7 +76,12 @@ class Arena {
 
   // A piece of that shelf for `request`, which is remembered with it, and with `taker`'s shelf; NULL when none holds
   // it.
-  void* take(const Request& request, uint32_t shelf = Stamp::kNothing, uint32_t taker = Stamp::kNothing) noexcept;
+  // Cuts no piece of less than `room` bytes.
+  void* take(const Request& request, uint32_t shelf = Stamp::kNothing, uint32_t taker = Stamp::kNothing,
+             uint64_t room = 0) noexcept;
+  // For a taker of `shelf`, right behind a live block; NULL where no piece lies there that holds it and that the taker
+  // may have at once.
+  void* take_behind(const void* neighbour, const Request& request, uint32_t shelf) noexcept;
   // The shelf of the taker of a live block; none where there is no such block.
   uint32_t taker_of(const void* data) const noexcept;
   // The stamp of the piece that `take` would cut, if there is one.
@@ -176,6 +181,9 @@ class Arena {
   // The lowest bin at or above `from` that holds a piece; false when there is none.
   static bool next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept;
   Piece* find(const Request& request, uint32_t shelf) const noexcept;
+  static bool holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept;
+  // What holds `request` becomes its block.
+  void* occupy(Piece& chosen, const Request& request, uint32_t taker) noexcept;
   // Looks at so many pieces of the bin at most.
   static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment, uint64_t most) noexcept;
   // Where the live block that starts at `data` hangs, or where it would; NULL before the first one.

@@ -156,11 +156,12 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
 }
 
 // Spans do not merge: where they are small, what grows finds no room in them, and where they are large, much of the
-// last one stays unused. Sizes are rounded up by a sixteenth at most: blocks that are a little larger than half of
-// those that a span was taken for fit twice.
+// last one stays unused. So the first steps are equal, and later ones go by what is held. Sizes are rounded up by a
+// sixteenth at most: blocks that are a little larger than half of those that a span was taken for fit twice.
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
   if (plan_.growth == KINA_GROWTH_GEOMETRIC) {
-    const uint64_t step = reserved_bytes_ == 0 ? kFirstSpan : std::clamp(reserved_bytes_ / 16, kNextSpan, kGibibyte);
+    const uint64_t first = reserved_bytes_ == 0 ? kFirstSpan : kNextSpan;
+    const uint64_t step = reserved_bytes_ < 4 * kNextSpan ? first : std::min(reserved_bytes_ / 16, kGibibyte);
     const uint64_t bytes = std::max(needed, step);
     const uint64_t unit = std::max(std::bit_floor(bytes) / 16, uint64_t{1});
     return bytes > ~uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;

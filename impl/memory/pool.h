@@ -117,6 +117,7 @@ class PoolResource final : public Resource {
   }
   // A piece that a stream need not wait for.
   void* take_at_once(const Request& request, uint32_t shelf) noexcept;
+  void* take_among_slabs(const Request& request, uint32_t shelf) noexcept;
   // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
   Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
   // Brings all blocks at hand together, and makes free pieces of the slabs that nobody uses. Leaves the lock meanwhile.

@@ -11,6 +11,9 @@ namespace {
 // Until a size was asked for so often its blocks come one by one from the arena, so that small pools are packed
 // exactly.
 constexpr uint8_t kDemand = 8;
+// Where a slab can lie beside no other one it takes a place where others can follow.
+constexpr uint32_t kLooksForSlabs = 64;
+constexpr uint64_t kRoomForSlabs = uint64_t{256} * 1024;
 
 // Adds a moment to what the next user of the slab runs after; false where that cannot be had.
 bool add_point(Slab& slab, const Point& point, OrderCalls& calls) noexcept {
@@ -65,8 +68,9 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   // Twice as large each time, as far as there is room: small pools hold slabs of many sizes.
   const uint32_t least = sizes_.least_blocks_of_slab(size_class);
   uint32_t blocks = std::min(least << std::min(slab_counts_[size_class], 8U), sizes_.most_blocks_of_slab(size_class));
-  void* base = nullptr;
-  while ((base = take_at_once(slab_request(size_class, blocks), lane.shelf())) == nullptr && blocks > least)
+  void* base = take_among_slabs(slab_request(size_class, blocks), lane.shelf());
+  while (base == nullptr && (base = take_at_once(slab_request(size_class, blocks), lane.shelf())) == nullptr &&
+         blocks > least)
     blocks = std::max(least, blocks / 2);
   if (base == nullptr) return nullptr;
   Slab* slab = Slab::make(serial_, base, size_class, blocks, sizes_);
@@ -80,6 +84,14 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   slab_bytes_ += slab->bytes();
   slab_metadata_bytes_ += slab->metadata_bytes();
   return slab->blocks();
+}
+
+// Slabs stay for long. One here and one there would cut the room for large blocks to pieces.
+void* PoolResource::take_among_slabs(const Request& request, uint32_t shelf) noexcept {
+  uint32_t looks = kLooksForSlabs;
+  for (Slab* slab = slabs_; slab != nullptr && looks > 0; slab = slab->next, --looks)
+    if (void* data = arena_.take_behind(slab->base(), request, shelf)) return data;
+  return arena_.take(request, shelf, shelf, kRoomForSlabs);
 }
 
 void* PoolResource::take_at_once(const Request& request, uint32_t shelf) noexcept {

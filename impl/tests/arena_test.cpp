@@ -157,6 +157,26 @@ TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
   EXPECT_EQ(arena.take(whole, 2), at(1 << 20));
 }
 
+TEST(Arena, TakesBehindABlockOnlyWhatIsFreeThereAtOnce) {
+  Arena arena(kGranule);
+  ASSERT_TRUE(arena.add_shelf(nullptr));
+  ASSERT_TRUE(arena.add_shelf(nullptr));
+  ASSERT_TRUE(arena.add({at(1 << 20), 8 * kGranule, kGranule}));
+  const Request one{kGranule, kGranule, BlockUse::internal};
+  void* first = arena.take(one);
+  EXPECT_EQ(arena.take(one, Stamp::kNothing, Stamp::kNothing, 8 * kGranule), nullptr) << "less than the room is left";
+  void* second = arena.take_behind(first, one, 2);
+  ASSERT_EQ(number(second), number(first) + kGranule) << "what follows nothing is anybody's";
+  EXPECT_EQ(arena.taker_of(second), 2U);
+  EXPECT_EQ(arena.take_behind(first, one, 2), nullptr) << "a live block lies there";
+  void* third = arena.take_behind(second, one, 2);
+  ASSERT_EQ(arena.give(second, one, {3, 1, nullptr, nullptr}), Return::done);
+  EXPECT_EQ(arena.take_behind(first, one, 2), nullptr) << "another stream gave it back";
+  EXPECT_EQ(arena.take_behind(first, one, 3), second);
+  EXPECT_EQ(arena.take_behind(third, {6 * kGranule, kGranule, BlockUse::internal}, 2), nullptr) << "too small";
+  EXPECT_EQ(arena.take_behind(at(4096), one, 2), nullptr) << "no block";
+}
+
 TEST(Arena, GivesSpansBackWhoseFreePiecesFollowDifferentStreams) {
   Arena arena(kGranule);
   ASSERT_TRUE(arena.add_shelf(nullptr));
