@@ -96,7 +96,8 @@ class Storage final : public Counted {
   void write_recorded(const View& view, const Ref<Doubt>& doubt);
   void prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture);
   void hand_on_recorded(const View& view, Doubts& doubts) const;
-  // Work that replays what was recorded is on `stream`; in a turn. Throws what a launch throws; no check is lost by that.
+  // Work that replays what was recorded is on `stream`; in a turn. Throws what a launch throws; no check is lost by
+  // that.
   void collect_replays(const char* function, Stream& stream);
   // The bytes are good by request; true when one was failed. Throws bad_alloc with nothing changed.
   bool clear_failed(const View& view);

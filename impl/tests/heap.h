@@ -5,8 +5,8 @@
 
 namespace kina::tests {
 
-// Of the calling thread: how many more allocations succeed (below zero: all), how many were asked for, and how many more
-// it was given than it gave back.
+// Of the calling thread: how many more allocations succeed (below zero: all), how many were asked for, and how many
+// more it was given than it gave back.
 extern thread_local int64_t heap_left;
 extern thread_local uint64_t heap_asked;
 extern thread_local int64_t heap_live;
