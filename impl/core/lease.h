@@ -123,8 +123,9 @@ class Lease {
 };
 
 // Leases the object that `find` finds, as long as it finds the same one afterwards; `acquire` gives a reference to it.
+// In place: two words that pass through memory, and are read there as one, cost more than all of it.
 template <class T, class Find, class Acquire>
-Lease<T> lease(LeaseRow* row, Find&& find, Acquire&& acquire) {
+[[gnu::always_inline]] inline Lease<T> lease(LeaseRow* row, Find&& find, Acquire&& acquire) {
   LeaseRow::Place* place = row == nullptr ? nullptr : row->free_place();
   if (place == nullptr) [[unlikely]]
     return {acquire().detach(), nullptr};

@@ -157,7 +157,7 @@ class Resource : public Leasable {
 HandleTable<Resource>& resources();
 
 // The resource of a live name, for the length of a call; else none.
-inline Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
+[[gnu::always_inline]] inline Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
   return lease<Resource>(
       t_cache == nullptr ? nullptr : &t_cache->leases, [&] { return table.find(handle); },
       [&] { return table.acquire(handle); });
