@@ -26,21 +26,16 @@ void require_flags(uint32_t flags, Argument argument) {
   require<Message::flag_unknown>(unknown == 0, "KINA-TENSOR-51", argument, argument.name, unknown);
 }
 
-// Where a span that starts `offset` elements further on ends up; nothing where that leaves 64 bits.
-std::optional<Span> moved(const Span& span, int64_t offset) {
-  const std::optional<int64_t> low = checked_add(span.low, offset);
-  const std::optional<int64_t> high = checked_add(span.high, offset);
-  return low && high ? std::optional<Span>({*low, *high}) : std::nullopt;
-}
-
-// Elements from `low` to `high`, both relative to element 0 of `outer`, lie in its hull. An empty view has one place,
-// which may be the end.
-bool lies_inside(const Geometry& inner, const Geometry& outer, int64_t offset) {
+// The elements of `inner`, which `span` covers, lie in the hull of `outer`, from whose element 0 they are `offset`
+// away. An empty view has one place, which may be the end.
+bool lies_inside(const Geometry& inner, const Span& span, const Geometry& outer, int64_t offset) {
   if (outer.is_empty()) return inner.is_empty() && offset == 0;
-  const Span hull = *span_of(outer);
+  const Span hull = span_of(outer);
   if (inner.is_empty()) return hull.low <= offset && offset <= hull.high + 1;
-  const std::optional<Span> place = moved(*span_of(inner), offset);
-  return place && hull.low <= place->low && place->high <= hull.high;
+  int64_t low = 0, high = 0;
+  const bool fits =
+      !__builtin_add_overflow(span.low, offset, &low) && !__builtin_add_overflow(span.high, offset, &high);
+  return fits && hull.low <= low && high <= hull.high;
 }
 
 }  // namespace
@@ -95,9 +90,10 @@ KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* sh
     dereference_values(made, source);
     const DtypeRow* row = find_dtype(source.dtype());
     View view;
-    check_geometry(view.geometry, shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
-    require<Message::view_outside>(lies_inside(view.geometry, source.geometry(), offset_elements), "KINA-TENSOR-50",
-                                   {6, "offset_elements"}, "offset_elements", "in");
+    const Span span =
+        check_geometry(view.geometry, shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
+    require<Message::view_outside>(lies_inside(view.geometry, span, source.geometry(), offset_elements),
+                                   "KINA-TENSOR-50", {6, "offset_elements"}, "offset_elements", "in");
     offer(source);
     require_flags(flags, {7, "flags"});
 

@@ -79,8 +79,11 @@ struct Export {
   void fill(Hold kept, const Operand& tensor, const View& view, Service service) noexcept {
     Geometry shown = view.geometry;
     make_canonical(shown);
-    copy_entries(arrays(), shown.extents, ndim);
-    copy_entries(arrays() + ndim, shown.strides, ndim);
+    for (int32_t axis = 0; axis < ndim; ++axis) {
+      arrays()[axis] = shown.extents[axis];
+      arrays()[ndim + axis] = shown.strides[axis];
+      keep_loop();
+    }
     DLTensor& dl = managed.dl_tensor;
     dl.data = shown.is_empty() ? nullptr : view.data;
     dl.device = kept->shown_on(tensor.device());
@@ -152,11 +155,10 @@ std::optional<uint64_t> moved_by(uint64_t address, int64_t elements, uint32_t el
 }
 
 // Fills in where the elements lie; `row` is NULL for a dtype that will be refused.
-void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, Argument argument) {
+void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, const Span& span, Argument argument) {
   if (imported.view.geometry.is_empty()) return;
   require<Message::dlpack_null_data>(dl.data != nullptr, "KINA-DLPACK-38", argument, argument.name);
   const uint32_t element = row == nullptr ? 1 : row->bytes;
-  const Span span = *span_of(imported.view.geometry);
   uint64_t first = 0;
   const bool wraps = __builtin_add_overflow(reinterpret_cast<uint64_t>(dl.data), dl.byte_offset, &first);
   const auto lowest = moved_by(first, span.low, element);
@@ -201,10 +203,10 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
                                       dl.ndim);
   ImportedTensor imported;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
-  check_geometry(imported.view.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument,
-                 "KINA-DLPACK-40");
+  const Span span = check_geometry(imported.view.geometry, dl.shape, dl.strides, dl.ndim,
+                                   row == nullptr ? 1 : row->bytes, argument, "KINA-DLPACK-40");
   make_canonical(imported.view.geometry);
-  locate(imported, dl, row, argument);
+  locate(imported, dl, row, span, argument);
   const bool is_host_memory = is_read_by_host(dl.device.device_type);
   const int32_t type = is_host_memory ? int32_t{kDLCPU} : int32_t{dl.device.device_type};
   const int32_t id = is_host_memory ? 0 : dl.device.device_id;

@@ -46,12 +46,15 @@ const DtypeRow* find_dtype(KinaDtype dtype) noexcept {
 
 const DtypeRow& row_of(KinaDtype dtype) noexcept { return *find_dtype(dtype); }
 
+void refuse_dtype(KinaDtype dtype, Argument argument) {
+  const DLDataType type = dlpack_of(dtype);
+  refuse<Message::dtype_unknown>("KINA-TENSOR-17", argument, argument.name, type.code, type.bits, type.lanes);
+}
+
 const DtypeRow& require_dtype(KinaDtype dtype, Argument argument) {
   const DtypeRow* row = find_dtype(dtype);
-  if (row == nullptr) {
-    const DLDataType type = dlpack_of(dtype);
-    refuse<Message::dtype_unknown>("KINA-TENSOR-17", argument, argument.name, type.code, type.bits, type.lanes);
-  }
+  if (row == nullptr) [[unlikely]]
+    refuse_dtype(dtype, argument);
   return *row;
 }
 

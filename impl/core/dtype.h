@@ -57,8 +57,14 @@ const DtypeRow& row_of(KinaDtype dtype) noexcept;
 
 // Refuses what is not in the dtype table.
 const DtypeRow& require_dtype(KinaDtype dtype, Argument argument);
+[[noreturn]] void refuse_dtype(KinaDtype dtype, Argument argument);
 
-inline uint64_t bytes_of(KinaDtype dtype) noexcept { return row_of(dtype).bytes; }
+// The bytes of an element of a dtype of the table, which says them itself.
+constexpr uint64_t bytes_of(KinaDtype dtype) noexcept { return (dtype >> 8 & 0xFF) / 8; }
+#define KINA_ROW(NAME, WORD, TYPE, GROUP, COMPUTING) static_assert(bytes_of(KINA_DTYPE_##NAME) == sizeof(TYPE));
+KINA_DTYPES(KINA_ROW)
+#undef KINA_ROW
+
 inline const char* name_of(KinaDtype dtype) noexcept { return row_of(dtype).name; }
 
 constexpr KinaDtype dtype_of(DLDataType type) noexcept {

@@ -11,8 +11,7 @@ uint64_t magnitude_of(int64_t stride) noexcept {
   return stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
 }
 
-// Orders axes by the size of their strides, smallest first. Most layouts are row-major, so that the last axis comes
-// first and nothing moves.
+// Orders axes by the size of their strides, smallest first.
 int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
   int32_t used = 0;
   for (int32_t axis = geometry.ndim; axis-- > 0;) {
@@ -26,6 +25,58 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
   return used;
 }
 
+bool overlaps_when_sorted(const Geometry& geometry) noexcept {
+  if (geometry.is_empty()) return false;
+  int32_t axes[KINA_MAX_NDIM];
+  const int32_t used = sorted_axes(geometry, axes);
+  uint64_t reach = 0;
+  for (int32_t i = 0; i < used; ++i) {
+    const uint64_t magnitude = magnitude_of(geometry.strides[axes[i]]);
+    if (magnitude <= reach) return true;
+    reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
+  }
+  return false;
+}
+
+// Each axis steps over all that lie behind it, as in row-major layouts and cuts of them: nothing overlaps.
+bool is_nested(const Geometry& geometry) noexcept {
+  uint64_t reach = 0;
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    if (geometry.extents[axis] <= 1) continue;
+    const uint64_t magnitude = magnitude_of(geometry.strides[axis]);
+    if (magnitude <= reach) return false;
+    reach += magnitude * static_cast<uint64_t>(geometry.extents[axis] - 1);
+  }
+  return true;
+}
+
+// False where the span leaves 64 bits.
+bool find_span(const Geometry& geometry, Span& span) noexcept {
+  span = {};
+  bool fits = true;
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
+    if (geometry.extents[axis] <= 1) continue;
+    int64_t reach = 0;
+    fits &= !__builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
+    int64_t& end = reach < 0 ? span.low : span.high;
+    fits &= !__builtin_add_overflow(end, reach, &end);
+  }
+  return fits;
+}
+
+// For so many elements and two more.
+bool has_room(int64_t elements, uint64_t element_bytes) noexcept {
+  int64_t reach = 0;
+  return !__builtin_add_overflow(elements, 2, &reach) &&
+         !__builtin_mul_overflow(reach, static_cast<int64_t>(element_bytes), &reach);
+}
+
+[[noreturn]] void refuse_negative_extent(const Geometry& geometry, Argument argument) {
+  int32_t axis = 0;
+  while (geometry.extents[axis] >= 0) ++axis;
+  refuse<Message::negative_extent>("KINA-TENSOR-15", argument, argument.name, geometry.extents[axis], axis);
+}
+
 }  // namespace
 
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
@@ -35,31 +86,32 @@ Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_
   return geometry;
 }
 
-void check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
+Span check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
                     uint64_t element_bytes, Argument argument, const char* overflow) {
   require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
                                       ndim);
   geometry.ndim = ndim;
-  auto bytes = static_cast<int64_t>(element_bytes);
-  bool overflows = false;
-  for (int32_t axis = 0; axis < ndim; ++axis) {
+  int64_t least = 1;  // extent
+  int64_t count = 1;  // of elements, where an empty axis had one: the compact stride of the next axis
+  bool fits = true;
+  for (int32_t axis = ndim; axis-- > 0;) {
     const int64_t extent = extents[axis];
-    require<Message::negative_extent>(extent >= 0, "KINA-TENSOR-15", argument, argument.name, extent, axis);
+    least = std::min(least, extent);
     geometry.extents[axis] = extent;
-    geometry.strides[axis] = strides == nullptr ? 0 : strides[axis];
-    overflows |= __builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes);
+    geometry.strides[axis] = strides == nullptr ? count : strides[axis];
+    fits &= !__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count);
   }
-  require<Message::shape_overflow>(!overflows, overflow, argument, argument.name);
-  if (strides == nullptr) make_compact(geometry);
-  if (geometry.is_empty()) return;
-  const std::optional<Span> span = span_of(geometry);
-  const auto has_room = [element_bytes](int64_t elements) {  // for so many elements and two more
-    int64_t reach = 0;
-    return !__builtin_add_overflow(elements, 2, &reach) &&
-           !__builtin_mul_overflow(reach, static_cast<int64_t>(element_bytes), &reach);
-  };
-  require<Message::shape_overflow>(span && has_room(span->high) && span->low != INT64_MIN && has_room(-span->low),
-                                   overflow, argument, argument.name);
+  if (least < 0) [[unlikely]]
+    refuse_negative_extent(geometry, argument);
+  Span span{0, fits ? count - 1 : 0};
+  if (least > 0) {
+    if (strides != nullptr) fits &= find_span(geometry, span);
+    fits = fits && has_room(span.high, element_bytes) && span.low != INT64_MIN && has_room(-span.low, element_bytes);
+  }
+  int64_t bytes = 0;
+  fits &= !__builtin_mul_overflow(count, static_cast<int64_t>(element_bytes), &bytes);
+  require<Message::shape_overflow>(fits, overflow, argument, argument.name);
+  return span;
 }
 
 void make_compact(Geometry& geometry) noexcept {
@@ -95,28 +147,17 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept {
 // Exact for layouts in which each axis steps over all smaller ones (all that slicing, transposing and padding can
 // make); other layouts count as overlapping.
 bool has_self_overlap(const Geometry& geometry) noexcept {
-  if (geometry.is_empty()) return false;
-  int32_t axes[KINA_MAX_NDIM];
-  const int32_t used = sorted_axes(geometry, axes);
-  uint64_t reach = 0;
-  for (int32_t i = 0; i < used; ++i) {
-    const uint64_t magnitude = magnitude_of(geometry.strides[axes[i]]);
-    if (magnitude <= reach) return true;
-    reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
-  }
-  return false;
+  return !is_nested(geometry) && overlaps_when_sorted(geometry);
 }
 
-std::optional<Span> span_of(const Geometry& geometry) noexcept {
-  int64_t low = 0, high = 0;
-  bool is_lost = false;
+Span span_of(const Geometry& geometry) noexcept {
+  Span span;
   for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
-    if (geometry.extents[axis] <= 1) continue;
-    int64_t reach = 0;
-    is_lost |= __builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
-    is_lost |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+    if (geometry.extents[axis] == 1) continue;  // its stride means nothing
+    const int64_t reach = (geometry.extents[axis] - 1) * geometry.strides[axis];
+    (reach < 0 ? span.low : span.high) += reach;
   }
-  return is_lost ? std::nullopt : std::optional(Span{low, high});
+  return span;
 }
 
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {

@@ -19,13 +19,9 @@ inline std::optional<int64_t> checked_multiply(int64_t a, int64_t b) noexcept {
   return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
 
-// Copies entries that are too few for a call of memcpy, which is what compilers make of a loop that they see through.
-inline void copy_entries(int64_t* to, const int64_t* from, int32_t count) noexcept {
-  for (int32_t i = 0; i < count; ++i) {
-    to[i] = from[i];
-    __asm__ volatile("");
-  }
-}
+// Between the steps of a loop over few entries: a compiler that sees through it makes it a call of memcpy or memset,
+// which costs more than the loop.
+inline void keep_loop() noexcept { __asm__ volatile(""); }
 
 // Shape and strides of a tensor, both in elements. Only the first `ndim` entries mean anything.
 struct Geometry {
@@ -34,15 +30,19 @@ struct Geometry {
   int64_t strides[KINA_MAX_NDIM];
 
   Geometry() = default;  // rank 0: one element
-  Geometry(const Geometry& other) noexcept : Geometry(other.ndim, other.extents, other.strides) {}
-  Geometry(int32_t rank, const int64_t* from_extents, const int64_t* from_strides) noexcept : ndim(rank) {
-    copy_axes(from_extents, from_strides);
-  }
+  Geometry(const Geometry& other) noexcept { assign(other.ndim, other.extents, other.strides); }
   Geometry& operator=(const Geometry& other) noexcept {
-    if (this == &other) return *this;
-    ndim = other.ndim;
-    copy_axes(other.extents, other.strides);
+    assign(other.ndim, other.extents, other.strides);
     return *this;
+  }
+  // All 32 axes are half a kilobyte, and those that count are few.
+  void assign(int32_t rank, const int64_t* from_extents, const int64_t* from_strides) noexcept {
+    ndim = rank;
+    for (int32_t axis = 0; axis < rank; ++axis) {
+      extents[axis] = from_extents[axis];
+      strides[axis] = from_strides[axis];
+      keep_loop();
+    }
   }
 
   bool is_empty() const noexcept {
@@ -56,13 +56,6 @@ struct Geometry {
     for (int32_t axis = 0; axis < ndim; ++axis) result *= extents[axis];
     return result;
   }
-
- private:
-  // All 32 axes are half a kilobyte, and those that count are few.
-  void copy_axes(const int64_t* from_extents, const int64_t* from_strides) noexcept {
-    copy_entries(extents, from_extents, ndim);
-    copy_entries(strides, from_strides, ndim);
-  }
 };
 
 // Elements touched around element 0: from `low` (at most 0) to `high` inclusive. Meaningless for empty geometries.
@@ -72,9 +65,9 @@ struct Span {
 };
 
 // Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
-// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well. `overflow` is the clause that
-// an overflow breaks.
-void check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
+// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well, and returned. `overflow` is the
+// clause that an overflow breaks.
+Span check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
                     uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument, const char* overflow = "KINA-STATUS-25");
@@ -89,8 +82,8 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept;
 // True where strides can map two different indices to one element (conservative only above rank 1: see the definition).
 bool has_self_overlap(const Geometry& geometry) noexcept;
 
-// The span of a non-empty geometry; nothing where it leaves 64 bits.
-std::optional<Span> span_of(const Geometry& geometry) noexcept;
+// The span of a non-empty geometry that was checked.
+Span span_of(const Geometry& geometry) noexcept;
 
 // -ndim … ndim-1 → 0 … ndim-1, else INVALID_SHAPE under `clause`.
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument);

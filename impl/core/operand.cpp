@@ -37,7 +37,7 @@ void Operand::resolve() {
   if (tensor_->handle == 0) return resolve_borrowed();
   record_ = find_tensor(tensor_->handle);
   require<Message::stale_tensor>(record_ != nullptr, "KINA-TENSOR-4", argument_, argument_.name);
-  view_ = record_->view();
+  record_->show(view_);
   device_ = record_->device;
   flags_ = record_->flags;
   stream_ = record_->stream;
@@ -57,25 +57,25 @@ void Operand::validate() {
   const DLTensor& dl = tensor_->dl;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
   view_.dtype = dtype_of(dl.dtype);
-  check_geometry(view_.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
+  const Span span =
+      check_geometry(view_.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
   // A number until the hull is known to lie inside: no pointer goes beyond what the caller has.
   view_.data = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(dl.data) + dl.byte_offset);
   if (has_self_overlap(view_.geometry)) flags_ |= KINA_FLAG_READ_ONLY;
   const bool has_elements = !view_.geometry.is_empty();
   require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_,
                                        argument_.name);
-  if (row != nullptr && has_elements) validate_elements(*row);
+  if (row != nullptr && has_elements) validate_elements(*row, span);
   if (device_count(dl.device.device_type) > 0)
     device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
 }
 
 // Where the elements of a borrowed tensor lie.
-void Operand::validate_elements(const DtypeRow& row) const {
+void Operand::validate_elements(const DtypeRow& row, const Span& span) const {
   const uint64_t offset = tensor_->dl.byte_offset;
   const uint64_t bytes = tensor_->size_bytes;
   require<Message::borrowed_misaligned>(reinterpret_cast<uint64_t>(view_.data) % row.alignment == 0, "KINA-TENSOR-22",
                                         argument_, argument_.name, row.alignment);
-  const Span span = *span_of(view_.geometry);
   const uint64_t before = static_cast<uint64_t>(-span.low) * row.bytes;
   const uint64_t behind = static_cast<uint64_t>(span.high + 1) * row.bytes;
   const bool is_inside = before <= offset && offset <= bytes && behind <= bytes - offset;

@@ -50,7 +50,7 @@ class Operand {
 
  private:
   void resolve_borrowed();
-  void validate_elements(const DtypeRow& row) const;
+  void validate_elements(const DtypeRow& row, const Span& span) const;
 
   const TensorRecord* record_ = nullptr;
   Device* device_ = nullptr;

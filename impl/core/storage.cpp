@@ -235,15 +235,11 @@ bool Storage::clear_failed(const View& view) {
 // The view was checked: nothing here leaves 64 bits.
 Hull hull_of(const View& view) noexcept {
   if (view.geometry.is_empty()) return {};
-  int64_t low = 0, high = 0;
-  for (int32_t axis = 0; axis < view.geometry.ndim; ++axis) {
-    if (view.geometry.extents[axis] == 1) continue;  // its stride means nothing
-    const int64_t reach = (view.geometry.extents[axis] - 1) * view.geometry.strides[axis];
-    (reach < 0 ? low : high) += reach;
-  }
+  const Span span = span_of(view.geometry);
   const auto element = static_cast<int64_t>(bytes_of(view.dtype));
   const auto address = reinterpret_cast<int64_t>(view.data);
-  return {static_cast<uint64_t>(address + low * element), static_cast<uint64_t>(address + (high + 1) * element)};
+  return {static_cast<uint64_t>(address + span.low * element),
+          static_cast<uint64_t>(address + (span.high + 1) * element)};
 }
 
 }  // namespace kina

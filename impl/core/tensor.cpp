@@ -32,12 +32,10 @@ void destroy_record(TensorRecord* record) noexcept {
 
 }  // namespace
 
-View TensorRecord::view() const noexcept {
-  View result;
-  result.data = data;
-  result.dtype = dtype;
-  result.geometry = Geometry(ndim, arrays(), arrays() + ndim);
-  return result;
+void TensorRecord::show(View& view) const noexcept {
+  view.data = data;
+  view.dtype = dtype;
+  view.geometry.assign(ndim, arrays(), arrays() + ndim);
 }
 
 bool TensorRecord::is_empty() const noexcept {
@@ -54,10 +52,12 @@ NewTensor::NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t fla
   record_->flags = flags | (has_self_overlap(view.geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   record_->data = view.data;
   record_->dtype = view.dtype;
-  for (int32_t copy = 0; copy < 2; ++copy) {
-    int64_t* arrays = record_->arrays() + 2 * copy * record_->ndim;
-    copy_entries(arrays, view.geometry.extents, record_->ndim);
-    copy_entries(arrays + record_->ndim, view.geometry.strides, record_->ndim);
+  int64_t* entry = record_->arrays();
+  const int32_t ndim = view.geometry.ndim;
+  for (int32_t axis = 0; axis < ndim; ++axis, ++entry) {
+    entry[0] = entry[2 * ndim] = view.geometry.extents[axis];
+    entry[ndim] = entry[3 * ndim] = view.geometry.strides[axis];
+    keep_loop();
   }
   try {
     record_->handle = tensors().insert(record_);

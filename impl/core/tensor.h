@@ -18,7 +18,12 @@ struct TensorRecord {
   KinaDtype dtype = 0;
   int32_t ndim = 0;
 
-  View view() const noexcept;
+  void show(View& view) const noexcept;
+  View view() const noexcept {
+    View shown;
+    show(shown);
+    return shown;
+  }
   bool is_empty() const noexcept;
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
   const int64_t* arrays() const noexcept { return reinterpret_cast<const int64_t*>(this + 1); }

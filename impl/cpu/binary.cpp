@@ -17,7 +17,7 @@ void run_binary(const BinaryArgs& args, NativeStream) {
   whole(args.out, args.a, args.b)
       .for_each_run({args.out.data, args.a.data, args.b.data}, [&](auto at, auto strides, int64_t count) {
         constexpr Strides<3> kDense{sizeof(Out), sizeof(T), sizeof(T)};
-        strides == kDense ? run(at, kDense, count) : run(at, strides, count);
+        is_dense(strides, kDense) ? run(at, kDense, count) : run(at, strides, count);
       });
 }
 

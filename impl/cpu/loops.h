@@ -22,7 +22,7 @@ class Loop {
   // Appends an axis inside the ones that are there.
   void add(int64_t extent, const Strides<kOperands>& strides) noexcept {
     is_empty_ = is_empty_ || extent == 0;
-    if (extent == 1) return;
+    if (is_empty_ || extent == 1) return;
     if (ndim_ != 0 && continues(extent, strides)) {
       extents_[ndim_ - 1] *= extent;
       strides_[ndim_ - 1] = strides;
@@ -38,6 +38,7 @@ class Loop {
   void for_each_run(Pointers<kOperands> at, Run&& run) const {
     if (is_empty_) return;
     if (ndim_ == 0) return run(at, Strides<kOperands>{}, int64_t{1});
+    if (ndim_ == 1) return run(at, strides_[0], extents_[0]);
     const int32_t inner = ndim_ - 1;
     int64_t index[KINA_MAX_NDIM] = {};
     for (;;) {
@@ -74,13 +75,23 @@ class Loop {
   Strides<kOperands> strides_[KINA_MAX_NDIM];
 };
 
-// The byte strides of one axis of views of one rank. On an axis of extent 1 and in a view without elements a stride may
-// be any number and means nothing; such a view stays where it is.
+// The byte stride of one axis. On an axis of extent 1 it may be any number and means nothing.
+inline int64_t byte_stride(int32_t axis, const View& view) noexcept {
+  return static_cast<int64_t>(static_cast<uint64_t>(view.geometry.strides[axis]) * bytes_of(view.dtype));
+}
+
+// Those of views of one rank. In a view without elements strides mean nothing; it stays where it is.
 template <class... Views>
 Strides<sizeof...(Views)> byte_strides(int32_t axis, const Views&... views) noexcept {
-  return {views.geometry.is_empty()
-              ? 0
-              : static_cast<int64_t>(static_cast<uint64_t>(views.geometry.strides[axis]) * bytes_of(views.dtype))...};
+  return {views.geometry.is_empty() ? 0 : byte_stride(axis, views)...};
+}
+
+// Whether a run steps from element to element in all operands, without a call to compare a few numbers.
+template <size_t kOperands>
+bool is_dense(const Strides<kOperands>& strides, const Strides<kOperands>& dense) noexcept {
+  bool is_same = true;
+  for (size_t i = 0; i < kOperands; ++i) is_same &= strides[i] == dense[i];
+  return is_same;
 }
 
 // The loop over all axes of views of one shape.
@@ -88,7 +99,8 @@ template <class... Views>
 auto whole(const Views&... views) noexcept {
   Loop<sizeof...(Views)> loop;
   const Geometry& geometry = std::get<0>(std::tie(views...)).geometry;
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis) loop.add(geometry.extents[axis], byte_strides(axis, views...));
+  if (geometry.is_empty()) loop.add(0, {});
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) loop.add(geometry.extents[axis], {byte_stride(axis, views)...});
   return loop;
 }
 

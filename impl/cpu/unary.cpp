@@ -15,7 +15,7 @@ void run_unary(const UnaryArgs& args, NativeStream) {
   };
   whole(args.out, args.in).for_each_run({args.out.data, args.in.data}, [&](auto at, auto strides, int64_t count) {
     constexpr Strides<2> kDense{sizeof(Out), sizeof(T)};
-    strides == kDense ? run(at, kDense, count) : run(at, strides, count);
+    is_dense(strides, kDense) ? run(at, kDense, count) : run(at, strides, count);
   });
 }
 

@@ -37,10 +37,14 @@ TEST(Geometry, SpanIsTheLowestAndTheHighestOffset) {
   for (int i = 0; i < 5000; ++i) {
     const Geometry geometry = random_geometry(random);
     const std::vector<int64_t> offsets = offsets_of(geometry);
-    const auto span = span_of(geometry);
-    ASSERT_TRUE(span.has_value());
-    EXPECT_EQ(span->low, *std::min_element(offsets.begin(), offsets.end()));
-    EXPECT_EQ(span->high, *std::max_element(offsets.begin(), offsets.end()));
+    const Span span = span_of(geometry);
+    EXPECT_EQ(span.low, *std::min_element(offsets.begin(), offsets.end()));
+    EXPECT_EQ(span.high, *std::max_element(offsets.begin(), offsets.end()));
+    Geometry filled;
+    const Span checked = check_geometry(filled, geometry.extents, geometry.strides, geometry.ndim, 4, {});
+    EXPECT_EQ(checked.low, span.low);
+    EXPECT_EQ(checked.high, span.high);
+    EXPECT_TRUE(same_layout(filled, geometry));
   }
 }
 
@@ -64,12 +68,44 @@ TEST(Geometry, CompactStridesDoNotOverlap) {
   }
 }
 
-TEST(Geometry, SpanOutsideSixtyFourBitsIsNone) {
+TEST(Geometry, SpanOutsideSixtyFourBitsIsRefused) {
+  const int64_t extents[] = {3, 3}, strides[] = {INT64_MAX / 2, INT64_MAX / 2};
   Geometry geometry;
-  geometry.ndim = 2;
-  geometry.extents[0] = geometry.extents[1] = 3;
-  geometry.strides[0] = geometry.strides[1] = INT64_MAX / 2;
-  EXPECT_FALSE(span_of(geometry).has_value());
+  EXPECT_THROW(check_geometry(geometry, extents, strides, 2, 1, {}), Error);
+}
+
+TEST(Geometry, CheckedCompactStridesAreThoseOfTheShape) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 1000; ++i) {
+    Geometry wanted = random_geometry(random);
+    if (wanted.ndim > 0 && random() % 4 == 0) wanted.extents[0] = 0;
+    make_compact(wanted);
+    Geometry filled;
+    const Span span = check_geometry(filled, wanted.extents, nullptr, wanted.ndim, 8, {});
+    ASSERT_EQ(filled.ndim, wanted.ndim);
+    EXPECT_TRUE(std::equal(wanted.strides, wanted.strides + wanted.ndim, filled.strides));
+    if (wanted.is_empty()) continue;
+    EXPECT_EQ(span.low, 0);
+    EXPECT_EQ(span.high, wanted.count() - 1);
+  }
+}
+
+TEST(Geometry, TheLargestShapesLeaveRoomForOneElementMore) {
+  const auto fits = [](std::vector<int64_t> extents, uint64_t element_bytes) {
+    Geometry geometry;
+    try {
+      check_geometry(geometry, extents.data(), nullptr, static_cast<int32_t>(extents.size()), element_bytes, {});
+    } catch (const Error& error) {
+      return error.status != KINA_ERROR_INVALID_SHAPE;
+    }
+    return true;
+  };
+  EXPECT_TRUE(fits({INT64_MAX / 8 - 1}, 8));
+  EXPECT_FALSE(fits({INT64_MAX / 8}, 8));
+  EXPECT_TRUE(fits({INT64_MAX / 8, 0}, 8));
+  EXPECT_FALSE(fits({0, INT64_MAX / 8 + 1}, 8));
+  EXPECT_FALSE(fits({int64_t{1} << 32, int64_t{1} << 32}, 1));
+  EXPECT_FALSE(fits({-1, int64_t{1} << 62, 4}, 1));
 }
 
 TEST(Geometry, CheckedArithmeticRefusesWhatDoesNotFit) {
