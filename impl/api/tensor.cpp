@@ -59,7 +59,7 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     Stream& place = ordered ? *ordered : current_stream(device);
     require_announced(place);
     const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
-    Hold storage = Storage::allocate(resource_for(place), bytes, place);
+    Hold storage = Storage::allocate(bytes, place);
     view.data = storage->data();
     const uint64_t name = ordered ? value_of(stream) : place.handle.load();
     NewTensor(std::move(storage), device, name, KINA_FLAG_OWNED, view).publish(*made);

@@ -29,7 +29,7 @@ constexpr int kInputs = 3, kOutputs = 3;
 
 // A storage of 4 by 8 elements, and the view of a tensor on it.
 struct Place {
-  Place() : storage(Storage::allocate(current_resource(host_device()), 128, host_device().main())) {
+  Place() : storage(Storage::allocate(128, host_device().main())) {
     view.data = storage->data();
     view.dtype = KINA_DTYPE_F32;
     view.geometry.ndim = 2;

@@ -61,9 +61,4 @@ class BlockCache {
   std::array<List, kLargest / kStep> lists_;
 };
 
-// A block of the calling thread's cache, or a new one. Throws bad_alloc.
-void* take_block(size_t bytes);
-// The same number of bytes as it was taken for.
-void give_block(void* block, size_t bytes) noexcept;
-
 }  // namespace kina

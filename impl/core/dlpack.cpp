@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "impl/core/block_cache.h"
 #include "impl/core/capture.h"
 #include "impl/core/operation.h"
+#include "impl/core/thread_cache.h"
 
 namespace kina {
 namespace {
@@ -103,7 +103,7 @@ Hold copied(const Operand& tensor, View& view, const ExportTerms& terms) {
   const View from = view;
   make_compact(view.geometry);
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
-  Hold storage = Storage::allocate(resource_for(stream), bytes, stream);
+  Hold storage = Storage::allocate(bytes, stream);
   view.data = storage->data();
   if (bytes != 0) {
     Turn turn;

@@ -12,12 +12,6 @@
 #include "impl/core/statics.h"
 
 namespace kina {
-namespace {
-
-std::atomic<uint64_t> g_forks{0};
-
-}  // namespace
-
 struct MutexList {
   std::mutex mutex;
   Mutex* first = nullptr;
@@ -33,7 +27,7 @@ struct MutexList {
                        StaticsLock::unlock();
                      },
                      [] {
-                       g_forks.fetch_add(1, std::memory_order_relaxed);
+                       fork_count.fetch_add(1, std::memory_order_relaxed);
                        instance().leave_all();
                        StaticsLock::unlock();
                      });
@@ -90,8 +84,6 @@ void Mutex::stand_back() noexcept {
 
 Mutex::Mutex(Place place) : place_(place) { MutexList::instance().add(*this); }
 Mutex::~Mutex() { MutexList::instance().remove(*this); }
-
-uint64_t forks() noexcept { return g_forks.load(std::memory_order_relaxed); }
 
 Mutex& shared_mutex_of(const void* object) noexcept {
   static Lasting<std::array<Mutex, 16>> all;

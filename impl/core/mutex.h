@@ -46,7 +46,8 @@ class Mutex {
 
 // Counts the forks that led to this process: threads of its ancestors do not run here. Alike from one fork to the next
 // once there is a Mutex.
-uint64_t forks() noexcept;
+inline constinit std::atomic<uint64_t> fork_count{0};
+inline uint64_t forks() noexcept { return fork_count.load(std::memory_order_relaxed); }
 
 // The mutex of an object that comes and goes too often for one of its own. Others share it: it is held for a moment,
 // and only one of them at a time.

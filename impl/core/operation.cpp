@@ -61,7 +61,7 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
   out_view_.geometry = checked_geometry(shape.extents, nullptr, shape.ndim, bytes_of(dtype), out_.argument());
   Stream& place = &device == &stream_->device() ? *stream_ : current_stream(device);
   const uint64_t bytes = static_cast<uint64_t>(out_view_.geometry.count()) * bytes_of(dtype);
-  Hold storage = Storage::allocate(resource_for(place), bytes, place);
+  Hold storage = Storage::allocate(bytes, place);
   out_view_.data = storage->data();
   made_.emplace(std::move(storage), device, place.handle, KINA_FLAG_OWNED, out_view_);
 }

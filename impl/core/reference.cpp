@@ -4,7 +4,7 @@
 namespace kina {
 
 TensorReference::TensorReference(const Operand& tensor)
-    : storage_(Ref<Storage>::share(tensor.storage())),
+    : storage_(tensor.record()->storage->watch()),
       device_(tensor.device()),
       stream_(tensor.stream()),
       flags_(tensor.flags()),

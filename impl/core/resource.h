@@ -187,6 +187,16 @@ enum class Release : uint8_t { stale, borrowed, busy, done };
 // Ends a counted name and its reference.
 Release release_resource(uint64_t handle) noexcept;
 
+// A block for a storage, when the resource in force for work on `stream` is a pool of which the calling thread has one
+// at hand; else none, with nothing changed. It keeps its resource until it is given back. Defined by impl/memory.
+struct BlockAtHand {
+  Resource* resource = nullptr;
+  void* data = nullptr;
+};
+BlockAtHand take_at_hand(uint64_t bytes, const Stream& stream) noexcept;
+// Gives such a block back, on any thread; false, with nothing changed, where the calling thread has the pool not open.
+bool give_at_hand(void* data, uint64_t bytes) noexcept;
+
 // The resource in force for a device on this thread: innermost push, else the device's default. Defined by impl/memory.
 Ref<Resource> current_resource(Device& device);
 // The same for the length of a call.

@@ -34,17 +34,37 @@ const Ref<Claim>& torn() {
 
 }  // namespace
 
+// A borrowed storage is found by the caller's address as well.
 Storage::Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream)
     : id_(next_id()),
       device_(device),
       data_(data),
       bytes_(bytes),
       origin_(origin),
-      stream_(Ref<Stream>::share(&stream)) {
+      stream_(Ref<Stream>::share(&stream)),
+      keepers_(origin == StorageOrigin::borrowed ? kHold | kWatched : kHold) {
   stream.gain_storage();
 }
 
-Hold Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
+Hold Storage::allocate(uint64_t bytes, Stream& stream) {
+  const BlockAtHand block = take_at_hand(bytes, stream);
+  if (block.data == nullptr) [[unlikely]]
+    return allocate_slowly(bytes, stream);
+  try {
+    Hold storage(new Storage(block.resource->device(), static_cast<std::byte*>(block.data), bytes,
+                             StorageOrigin::allocated, stream));
+    storage->resource_ = block.resource;
+    storage->is_kept_by_block_ = true;
+    return storage;
+  } catch (...) {
+    if (!give_at_hand(block.data, bytes))
+      Ref<Resource>::share(block.resource)->deallocate(block.data, bytes, kStorageAlignment, stream);
+    throw;
+  }
+}
+
+Hold Storage::allocate_slowly(uint64_t bytes, Stream& stream) {
+  Ref<Resource> resource = resource_for(stream);
   // The block waits in `block` until the object that gives it back exists.
   struct Block {
     Resource& resource;
@@ -55,7 +75,7 @@ Hold Storage::allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream) {
   } block{*resource, stream, bytes, resource->allocate(bytes, kStorageAlignment, stream)};
   Hold storage(
       new Storage(resource->device(), static_cast<std::byte*>(block.data), bytes, StorageOrigin::allocated, stream));
-  storage->resource_ = std::move(resource);
+  storage->resource_ = resource.detach();
   block.data = nullptr;
   // The bytes may still be in use before the stream comes to this moment.
   const bool is_ordered = stream.device().backend().is_asynchronous() && storage->resource_->supports_streams();
@@ -77,8 +97,8 @@ DLDevice Storage::shown_on(const Device& device) const noexcept {
 
 Hold Storage::try_hold(Site site) noexcept {
   uint64_t keepers = keepers_.load(std::memory_order_acquire);
-  if (is_dropped(site, SiteKind::pin)) return keepers != 0 ? Hold(this) : Hold();
-  while (keepers != 0)
+  if (is_dropped(site, SiteKind::pin)) return (keepers & ~kWatched) != 0 ? Hold(this) : Hold();
+  while ((keepers & ~kWatched) != 0)
     if (keepers_.compare_exchange_weak(keepers, keepers + kHold, std::memory_order_acq_rel)) return Hold(this);
   return Hold();
 }
@@ -90,7 +110,7 @@ bool Storage::settle_uses() noexcept {
     return true;
   if (origin_ == StorageOrigin::borrowed) return true;  // its owner keeps the bytes until the streams have passed
   if (uses.is_inherited() && device_.backend().is_asynchronous()) return false;  // lost in a forked child
-  const bool is_on_host = resource_ ? !resource_->supports_streams() : is_owner_on_host_;
+  const bool is_on_host = resource_ != nullptr ? !resource_->supports_streams() : is_owner_on_host_;
   const auto is_settled = [&](const Point& point) {
     OrderCalls calls;
     return (!is_on_host && try_order_after(*stream_, point, calls)) || try_wait_for(point);
@@ -101,12 +121,22 @@ bool Storage::settle_uses() noexcept {
   return are_all;
 }
 
-// Weak references keep this object, not the resource.
+// Weak references keep this object, not the resource. A block that keeps its resource does so until it is given back.
+Ref<Resource> Storage::leave_resource() noexcept {
+  Resource* resource = std::exchange(resource_, nullptr);
+  return is_kept_by_block_ ? Ref<Resource>::share(resource) : Ref<Resource>::adopt(resource);
+}
+
 void Storage::give_back() noexcept {
+  if (is_kept_by_block_ && uses.is_idle() && !is_abandoned_.load(std::memory_order_acquire) &&
+      give_at_hand(data_, bytes_)) [[likely]] {
+    resource_ = nullptr;
+    return;
+  }
   const bool is_told = resource_->follows_uses() && !uses.is_idle() && !uses.is_inherited();
   if (is_told && !is_abandoned_.load(std::memory_order_acquire)) return give_back_after_uses();
   const bool is_settled = settle_uses() && !is_abandoned_.load(std::memory_order_acquire);
-  const Ref<Resource> resource = std::move(resource_);
+  const Ref<Resource> resource = leave_resource();
   if (is_settled) {
     resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
   } else {
@@ -127,7 +157,7 @@ void Storage::give_back_after_uses() noexcept {
     });
   }
   const bool is_settled = count <= others.size() || settle_uses();
-  const Ref<Resource> resource = std::move(resource_);
+  const Ref<Resource> resource = leave_resource();
   if (!is_settled) return resource->leak(data_, bytes_, kStorageAlignment);
   const std::span<const Point> told(others.data(), count <= others.size() ? count : 0);
   resource->deallocate(data_, bytes_, kStorageAlignment, *stream_, told);
@@ -140,9 +170,23 @@ void Storage::give_to_owner() noexcept {
 }
 
 void Storage::leave(uint64_t keeper) {
-  if (keepers_.fetch_sub(keeper, std::memory_order_acq_rel) != keeper) return;
+  if ((keepers_.fetch_sub(keeper, std::memory_order_acq_rel) & ~kWatched) != keeper) return;
   const Ref<Storage> last = Ref<Storage>::adopt(this);
-  if (resource_) {
+  return_bytes();
+}
+
+// By the only hold, with nobody who watches and no pin: nobody else can come by the object any more, and what others
+// did before they let go of it was acquired with that knowledge. Nothing has to be counted.
+void Storage::end_alone() {
+  struct Last {
+    Storage* storage;
+    ~Last() { delete storage; }
+  } const last{this};
+  return_bytes();
+}
+
+void Storage::return_bytes() {
+  if (resource_ != nullptr) {
     give_back();
   } else {
     give_to_owner();

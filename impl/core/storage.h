@@ -5,11 +5,11 @@
 #include <atomic>
 #include <utility>
 
-#include "impl/core/block_cache.h"
 #include "impl/core/condition.h"
 #include "impl/core/counted.h"
 #include "impl/core/mutex.h"
 #include "impl/core/resource.h"
+#include "impl/core/thread_cache.h"
 #include "impl/core/uses.h"
 
 namespace kina {
@@ -27,8 +27,8 @@ enum class StorageOrigin : uint8_t { allocated, imported, borrowed };
 
 class Storage final : public Counted {
  public:
-  // Bytes of `resource`, ordered on `stream`.
-  static Hold allocate(Ref<Resource> resource, uint64_t bytes, Stream& stream);
+  // Bytes of the resource that work on `stream` takes its memory from, ordered on it.
+  static Hold allocate(uint64_t bytes, Stream& stream);
   // Memory of somebody else, from `data` on.
   static Hold foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
                       Stream& stream);
@@ -39,20 +39,28 @@ class Storage final : public Counted {
   uint64_t bytes() const noexcept { return bytes_; }
   StorageOrigin origin() const noexcept { return origin_; }
   bool is_foreign() const noexcept { return origin_ != StorageOrigin::allocated; }
-  Resource* resource() const noexcept { return resource_.get(); }
+  Resource* resource() const noexcept { return resource_; }
   Stream& stream() const noexcept { return *stream_; }
 
   // What keeps the bytes: tensors and exports by a hold each, and pins of peers. Weak references do not.
   // A hold where there is one already.
   Hold hold(Site site = Site::here()) noexcept;
-  // A hold where there still is one, atomic against the last drop; else none.
+  // A hold where there still is one, atomic against the last drop; else none. For who watches.
   Hold try_hold(Site site = Site::here()) noexcept;
+  // A reference without a hold, for who has a hold now and may ask for one later.
+  Ref<Storage> watch() noexcept {
+    keepers_.fetch_or(kWatched, std::memory_order_relaxed);
+    return Ref<Storage>::share(this);
+  }
   void pin(Site site = Site::here()) noexcept {
     if (!is_dropped(site, SiteKind::pin)) keepers_.fetch_add(kPin, std::memory_order_relaxed);
   }
   // These give it back; the last one gives the bytes back to where they came from.
   // They throw nothing, but a foreign deleter may end the thread.
-  void drop() { leave(kHold); }
+  void drop() {
+    if (keepers_.load(std::memory_order_acquire) == kHold) return end_alone();
+    leave(kHold);
+  }
   void unpin() { leave(kPin); }
 
   // A use of the bytes could not be noted: nothing can follow it, so they never go back and count as leaked.
@@ -107,12 +115,16 @@ class Storage final : public Counted {
   }
 
  private:
-  static constexpr uint64_t kHold = 1, kPin = uint64_t{1} << 32;
+  static constexpr uint64_t kHold = 1, kPin = uint64_t{1} << 32, kWatched = uint64_t{1} << 63;
+  static Hold allocate_slowly(uint64_t bytes, Stream& stream);
   void leave(uint64_t keeper);
+  void end_alone();
+  void return_bytes();
   bool settle_uses() noexcept;
   void give_back() noexcept;
   void give_back_after_uses() noexcept;
   void give_to_owner() noexcept;
+  Ref<Resource> leave_resource() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
   ~Storage() override { delete condition_.load(std::memory_order_acquire); }
   static void* operator new(size_t bytes) { return take_block(bytes); }
@@ -124,11 +136,12 @@ class Storage final : public Counted {
   std::byte* const data_;
   const uint64_t bytes_;
   const StorageOrigin origin_;
-  Ref<Resource> resource_;
+  bool is_owner_on_host_ = true;
+  bool is_kept_by_block_ = false;  // the resource, which lives as long as it has live blocks; else by a reference
+  Resource* resource_ = nullptr;
   Ref<Stream> stream_;
   ForeignOwner owner_;
-  bool is_owner_on_host_ = true;
-  std::atomic<uint64_t> keepers_{kHold};  // they share one reference to this object
+  std::atomic<uint64_t> keepers_;  // they share one reference to this object
   std::atomic<bool> is_abandoned_{false};
   std::atomic<Condition*> condition_{nullptr};  // made with the first mark
 };

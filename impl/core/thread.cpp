@@ -51,23 +51,6 @@ ThreadBlock* make_thread_block() noexcept {
   return block;
 }
 
-void* take_block(size_t bytes) {
-  if constexpr (kKeepsBlocks) {
-    bytes = BlockCache::rounded(bytes);
-    if (t_cache != nullptr && bytes <= BlockCache::kLargest)
-      if (void* kept = t_cache->blocks.take(bytes)) return kept;
-  }
-  return ::operator new(bytes);
-}
-
-void give_block(void* block, size_t bytes) noexcept {
-  if constexpr (kKeepsBlocks) {
-    bytes = BlockCache::rounded(bytes);
-    if (t_cache != nullptr && bytes <= BlockCache::kLargest && t_cache->blocks.keep(block, bytes)) return;
-  }
-  ::operator delete(block);
-}
-
 void keep_reported(Ref<Claim> claim) noexcept {
   if (ThreadBlock* block = thread_block()) {
     block->reported = std::move(claim);

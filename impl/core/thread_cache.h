@@ -28,4 +28,25 @@ extern constinit thread_local ThreadCache* t_cache __attribute__((tls_model("ini
 extern constinit thread_local ThreadCache* t_cache;
 #endif
 
+// A block of the calling thread's cache, or a new one. Throws bad_alloc.
+inline void* take_block(size_t bytes) {
+  if constexpr (kKeepsBlocks) {
+    bytes = BlockCache::rounded(bytes);
+    if (t_cache != nullptr && bytes <= BlockCache::kLargest) [[likely]]
+      if (void* kept = t_cache->blocks.take(bytes)) [[likely]]
+        return kept;
+  }
+  return ::operator new(bytes);
+}
+
+// The same number of bytes as it was taken for.
+inline void give_block(void* block, size_t bytes) noexcept {
+  if constexpr (kKeepsBlocks) {
+    bytes = BlockCache::rounded(bytes);
+    if (t_cache != nullptr && bytes <= BlockCache::kLargest && t_cache->blocks.keep(block, bytes)) [[likely]]
+      return;
+  }
+  ::operator delete(block);
+}
+
 }  // namespace kina

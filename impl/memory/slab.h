@@ -101,6 +101,15 @@ struct alignas(32) Block {
     return (seen & kMarks) == live_word({0, 0, use}) ? Return::different : Return::unknown;
   }
 
+  // The same for a block that only the caller can end, because a storage has it.
+  bool give_own(const Request& request, uint32_t& cache) noexcept {
+    const uint64_t seen = word.load(std::memory_order_relaxed);
+    if ((seen & (kMarks | kBytesMask)) != live_word(request)) return false;
+    cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+    word.store(0, std::memory_order_release);
+    return true;
+  }
+
   void start_batch(uint32_t count, uint64_t position) noexcept {
     word.store(uint64_t{count} << kCountShift | position, std::memory_order_relaxed);
   }
