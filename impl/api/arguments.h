@@ -113,7 +113,8 @@ class HandleArgument {
   void resolve() {
     if (handle_ == nullptr) return;
     object_ = look_up(table_, value_of(handle_));
-    require<Message::stale_handle>(bool(object_), "KINA-STATUS-26", argument_, argument_.name, word_of(kind_));
+    if (!object_) [[unlikely]]
+      refuse<Message::stale_handle>("KINA-STATUS-26", argument_, argument_.name, word_of(kind_));
   }
   void validate() const {}
   T& operator*() const { return *object_; }

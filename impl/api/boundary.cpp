@@ -9,7 +9,7 @@
 namespace kina {
 
 KinaStatus report(const Call& call, const Error& error) noexcept {
-  ErrorRecord& record = error_record();
+  ErrorRecord& record = changing_error_record();
   record.status = error.status;
   record.function = call.function;
   record.error = error;

@@ -34,7 +34,8 @@ KinaDtype binary_result(KinaBinaryOp op, KinaDtype dtype, const Output& out) {
 template <class Args>
 void require_row(Row<Args> row, bool is_known, int32_t op, Argument argument, KinaDtype dtype) {
   require<Message::op_unknown>(is_known, "KINA-ELEMENTWISE-6", argument, op);
-  require<Message::op_not_offered>(row != nullptr, "KINA-ELEMENTWISE-7", argument, op, name_of(dtype));
+  if (row == nullptr) [[unlikely]]
+    refuse<Message::op_not_offered>("KINA-ELEMENTWISE-7", argument, op, name_of(dtype));
 }
 
 // A 0-dim operand of the host is a scalar wherever the other one lives [KINA-ELEMENTWISE-28].
@@ -50,7 +51,8 @@ int64_t extent_from_end(const Geometry& geometry, int32_t from_end) {
   return from_end < geometry.ndim ? geometry.extents[geometry.ndim - 1 - from_end] : 1;
 }
 
-Geometry broadcast(const Geometry& a, const Geometry& b) {
+// The shape of a result in which axes of extent 1 are repeated.
+Geometry broadcast(const Geometry& a, const Geometry& b, KinaDtype dtype) {
   Geometry result;
   result.ndim = std::max(a.ndim, b.ndim);
   for (int32_t from_end = 0; from_end < result.ndim; ++from_end) {
@@ -60,31 +62,20 @@ Geometry broadcast(const Geometry& a, const Geometry& b) {
       refuse<Message::broadcast_mismatch>("KINA-ELEMENTWISE-26", kB, ShapeText(a), ShapeText(b));
     result.extents[result.ndim - 1 - from_end] = left == 1 ? right : left;
   }
-  return result;
+  return checked_geometry(result.extents, nullptr, result.ndim, bytes_of(dtype), kB);
 }
 
-// The shape of the result. Equal shapes, which are the rule, have been checked.
-Geometry joint_shape(const Geometry& a, const Geometry& b, KinaDtype dtype) {
-  if (!same_shape(a, b)) {
-    const Geometry joint = broadcast(a, b);
-    return checked_geometry(joint.extents, nullptr, joint.ndim, bytes_of(dtype), kB);
+// Shows the operand with the shape of the result: what repeats has stride 0.
+void stretch(View& view, const Geometry& shape) {
+  Geometry& own = view.geometry;
+  const int32_t missing = shape.ndim - own.ndim;
+  for (int32_t axis = shape.ndim; axis-- > 0;) {
+    const int32_t from = axis - missing;
+    const bool repeats = from < 0 || (own.extents[from] == 1 && shape.extents[axis] != 1);
+    own.strides[axis] = repeats ? 0 : own.strides[from];
+    own.extents[axis] = shape.extents[axis];
   }
-  Geometry shape = a;
-  make_compact(shape);
-  return shape;
-}
-
-// The operand seen with the shape of the result: what repeats has stride 0.
-View stretched(const View& view, const Geometry& shape) {
-  View result = view;
-  result.geometry = shape;
-  const int32_t missing = shape.ndim - view.geometry.ndim;
-  for (int32_t axis = 0; axis < shape.ndim; ++axis) {
-    const int32_t own = axis - missing;
-    const bool repeats = own < 0 || (view.geometry.extents[own] == 1 && shape.extents[axis] != 1);
-    result.geometry.strides[axis] = repeats ? 0 : view.geometry.strides[own];
-  }
-  return result;
+  own.ndim = shape.ndim;
 }
 
 }  // namespace
@@ -132,18 +123,27 @@ KinaStatus runtime_gpu_binary(KinaTensor* out, const KinaTensor* a, const KinaTe
     const Input& placed = left.geometry().ndim > 0 ? left : right;
     if (!result.is_empty()) require_same_place(placed, result, "KINA-TENSOR-26");
     (offer(result), offer(left), offer(right));
-    require<Message::dtype_mismatch>(left.dtype() == right.dtype(), "KINA-ELEMENTWISE-27", kB, "b",
-                                     name_of(right.dtype()), name_of(left.dtype()));
+    if (left.dtype() != right.dtype())
+      refuse<Message::dtype_mismatch>("KINA-ELEMENTWISE-27", kB, "b", name_of(right.dtype()), name_of(left.dtype()));
     Device& device = common_device(left, right);
     const KinaDtype dtype = binary_result(op, left.dtype(), result);
-    const Geometry shape = joint_shape(left.geometry(), right.geometry(), dtype);
+    // Equal shapes are the rule, and have been checked.
+    const bool is_broadcast = !same_shape(left.geometry(), right.geometry());
+    Geometry joint;
+    if (is_broadcast) joint = broadcast(left.geometry(), right.geometry(), dtype);
+    const Geometry& shape = is_broadcast ? joint : left.geometry();
     result.demand(shape, dtype, device);
     result.refuse_overlap(left, InPlace::allowed);
     result.refuse_overlap(right, InPlace::allowed);
     const Row<BinaryArgs> row = device.backend().binary(op, left.dtype());
     require_row(row, is_binary(op), op, {4, "op"}, left.dtype());
     Operation operation(call.function, result, {&left, &right}, shape, dtype, device);
-    operation.run(row, BinaryArgs{operation.out(), stretched(left.view(), shape), stretched(right.view(), shape)});
+    BinaryArgs args{operation.out(), left.view(), right.view()};
+    if (is_broadcast) {
+      stretch(args.a, shape);
+      stretch(args.b, shape);
+    }
+    operation.run(row, args);
     operation.commit();
   });
 }

@@ -52,7 +52,7 @@ KinaStatus runtime_last_error(KinaErrorInfo* out) {
   });
 }
 
-void runtime_clear_last_error(void) { error_record() = ErrorRecord{}; }
+void runtime_clear_last_error(void) { changing_error_record() = ErrorRecord{}; }
 
 KinaStatus runtime_set_log_callback(KinaLogCallback callback, void* context, KinaLogLevel level) {
   return boundary(__func__, [&] {

@@ -17,7 +17,8 @@ constexpr Argument kOut{1, "out"}, kIn{2, "in"};
 void show_or_copy(const char* function, Output& out, Input& in, const View& view) {
   out.demand(view.geometry, view.dtype, in.device());
   out.refuse_overlap(in, InPlace::refused);
-  if (out.is_empty()) return tensor_on(in, view, view_flags(in.flags())).publish(out.struct_());
+  if (out.is_empty())
+    return tensor_on(in, view, view_flags(in.flags()) | layout_flags(view.geometry)).publish(out.struct_());
   in.narrow(view);
   Operation operation(function, out, {&in}, view.geometry, view.dtype, in.device());
   operation.run(in.device().backend().copy(view.dtype), CopyArgs{operation.out(), view});

@@ -8,12 +8,12 @@ using namespace kina;
 namespace {
 
 // A stream parameter belongs to the device that the call is about, whether that device exists or not.
-void require_stream_of(int32_t device_type, int32_t device_id, const StreamArgument& stream) {
+inline void require_stream_of(int32_t device_type, int32_t device_id, const StreamArgument& stream) {
   if (!stream) return;
   const Device& device = stream->device();
-  require<Message::stream_elsewhere>(device.type() == device_type && device.id() == device_id, "KINA-TENSOR-40",
-                                     stream.argument(), stream.argument().name, device.type(), device.id(), device_type,
-                                     device_id);
+  if (device.type() != device_type || device.id() != device_id) [[unlikely]]
+    refuse<Message::stream_elsewhere>("KINA-TENSOR-40", stream.argument(), stream.argument().name, device.type(),
+                                      device.id(), device_type, device_id);
 }
 
 void require_shape_pointer(const int64_t* shape, int32_t ndim, Argument argument) {
@@ -50,15 +50,19 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     const DtypeRow* row = find_dtype(dtype);
     View view;
     check_geometry(view.geometry, shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
-    require_device_id(device_type, device_id, {6, "device_id"});
+    Device* known = known_device(device_type, device_id);
+    if (known == nullptr) require_device_id(device_type, device_id, {6, "device_id"});
     require_stream_of(device_type, device_id, ordered);
-    view.dtype = require_dtype(dtype, {4, "dtype"}).dtype;
-    Device& device = require_device(device_type, device_id, {5, "device_type"}, {6, "device_id"});
+    if (row == nullptr) [[unlikely]]
+      refuse_dtype(dtype, {4, "dtype"});
+    Device& device =
+        known != nullptr ? *known : require_device(device_type, device_id, {5, "device_type"}, {6, "device_id"});
     require_alive(device);
 
     Stream& place = ordered ? *ordered : current_stream(device);
     require_announced(place);
-    const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(dtype);
+    view.dtype = dtype;
+    const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * row->bytes;
     Hold storage = Storage::allocate(bytes, place);
     view.data = storage->data();
     const uint64_t name = ordered ? value_of(stream) : place.handle.load();
@@ -99,7 +103,7 @@ KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* sh
 
     view.dtype = source.dtype();
     view.data = source.view().data + offset_elements * static_cast<int64_t>(row->bytes);
-    tensor_on(source, view, view_flags(source.flags()) | flags).publish(*made);
+    tensor_on(source, view, view_flags(source.flags()) | flags | layout_flags(view.geometry)).publish(*made);
   });
 }
 

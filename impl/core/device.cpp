@@ -63,7 +63,11 @@ const Devices& devices() {
 }  // namespace
 
 Device::Device(Backend& backend, int32_t id)
-    : backend_(backend), type_(backend.device_type()), id_(id), main_(make_stream(*this, StreamOrigin::main)) {}
+    : backend_(backend),
+      type_(backend.device_type()),
+      id_(id),
+      is_asynchronous_(backend.is_asynchronous()),
+      main_(make_stream(*this, StreamOrigin::main)) {}
 
 Ref<Stream> Device::phase(int32_t n) {
   const std::lock_guard lock(mutex);
@@ -172,7 +176,7 @@ Device& host_device() {
   return host;
 }
 
-void require_alive(const Device& device) {
+void require_not_lost(const Device& device) {
   require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.type(),
                                 device.id());
 }

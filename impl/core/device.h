@@ -21,6 +21,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   Backend& backend() const noexcept { return backend_; }
+  bool is_asynchronous() const noexcept { return is_asynchronous_; }  // as the backend says
   int32_t type() const noexcept { return type_; }
   int32_t id() const noexcept { return id_; }
   DLDevice name() const noexcept { return {static_cast<DLDeviceType>(type()), id_}; }
@@ -54,6 +55,7 @@ class Device {
   Backend& backend_;
   const int32_t type_;
   const int32_t id_;
+  const bool is_asynchronous_;
   Ref<Stream> main_;
   std::map<int32_t, Ref<Stream>> phases_;
   std::vector<Ref<Stream>> pooled_;
@@ -94,8 +96,11 @@ int32_t device_count(int32_t device_type) noexcept;
 // The host.
 Device& host_device();
 
-// DEVICE_LOST where the device can do no more work.
-void require_alive(const Device& device);
+// DEVICE_LOST where the device can do no more work, as can happen to those whose work runs behind the call.
+void require_not_lost(const Device& device);
+inline void require_alive(const Device& device) {
+  if (device.is_asynchronous()) require_not_lost(device);
+}
 
 // The stream of a call that names none: rules 1 and 2, else main. With operands, see operation.h.
 Stream& current_stream(Device& device) noexcept;

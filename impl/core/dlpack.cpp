@@ -76,16 +76,15 @@ struct Export {
     give_block(made, bytes);
   }
 
-  void fill(Hold kept, const Operand& tensor, const View& view, Service service) noexcept {
-    Geometry shown = view.geometry;
-    make_canonical(shown);
+  void fill(Hold kept, const Operand& tensor, View& view, Service service) noexcept {
+    make_canonical(view.geometry);
     for (int32_t axis = 0; axis < ndim; ++axis) {
-      arrays()[axis] = shown.extents[axis];
-      arrays()[ndim + axis] = shown.strides[axis];
+      arrays()[axis] = view.geometry.extents[axis];
+      arrays()[ndim + axis] = view.geometry.strides[axis];
       keep_loop();
     }
     DLTensor& dl = managed.dl_tensor;
-    dl.data = shown.is_empty() ? nullptr : view.data;
+    dl.data = view.geometry.is_empty() ? nullptr : view.data;
     dl.device = kept->shown_on(tensor.device());
     dl.ndim = ndim;
     dl.dtype = dlpack_of(view.dtype);
@@ -174,7 +173,11 @@ void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, c
 }  // namespace
 
 void make_canonical(Geometry& geometry) noexcept {
-  if (geometry.is_empty()) return make_compact(geometry);
+  int64_t least = INT64_MAX;  // extent
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) least = std::min(least, geometry.extents[axis]);
+  if (least > 1) [[likely]]
+    return;
+  if (least == 0) return make_compact(geometry);
   uint64_t behind = 1;  // what the stride of an axis of extent 1 would be
   for (int32_t axis = geometry.ndim; axis-- > 0;) {
     if (geometry.extents[axis] == 1) geometry.strides[axis] = static_cast<int64_t>(behind);
@@ -218,8 +221,11 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
     refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits,
                                    dl.dtype.lanes);
   imported.view.dtype = row->dtype;
-  require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name, type);
-  imported.device = &require_device(type, id, argument, argument);
+  imported.device = known_device(type, id);
+  if (imported.device == nullptr) {
+    require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name, type);
+    imported.device = &require_device(type, id, argument, argument);
+  }
   if (is_host_memory && dl.device.device_type != kDLCPU) imported.memory_type = dl.device.device_type;
   return imported;
 }
@@ -233,7 +239,8 @@ void import_tensor(KinaTensor& out, const ImportedTensor& imported, const Import
   bytes.is_copied = terms.is_copied;
   bytes.memory_type = imported.memory_type;
   if (terms.stream != nullptr) follow_producer(bytes, stream);
-  const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
+  const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U) |
+                         layout_flags(imported.view.geometry);
   NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
   bytes.own(terms.owner, service.detach());  // nothing fails from here on
   made.publish(out);

@@ -133,7 +133,9 @@ bool is_compact(const Geometry& geometry) noexcept {
 }
 
 bool same_shape(const Geometry& a, const Geometry& b) noexcept {
-  return a.ndim == b.ndim && std::equal(a.extents, a.extents + a.ndim, b.extents);
+  bool is_same = a.ndim == b.ndim;
+  for (int32_t axis = 0; is_same && axis < a.ndim; ++axis) is_same = a.extents[axis] == b.extents[axis];
+  return is_same;
 }
 
 bool same_layout(const Geometry& a, const Geometry& b) noexcept {

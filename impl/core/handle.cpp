@@ -16,42 +16,7 @@ SlotTable::~SlotTable() {
   for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
 }
 
-uint64_t SlotTable::insert(void* object) {
-  const uint64_t mark = copy_mark();
-  const uint32_t number = take_slot();
-  Slot& slot = at(number);
-  slot.object.store(object, std::memory_order_release);
-  const uint64_t handle = HandleParts::pack(kind_, mark, slot.next_generation++, number);
-  slot.handle.store(handle, std::memory_order_release);
-  return handle;
-}
-
-void* SlotTable::remove(uint64_t handle) noexcept {
-  void* object = find(handle);
-  if (object == nullptr) return nullptr;
-  Slot& slot = *slot_of(handle);
-  uint64_t expected = handle;
-  if (!slot.handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return nullptr;
-  leave(slot, handle);
-  return object;
-}
-
-void SlotTable::remove_own(uint64_t handle) noexcept {
-  Slot* slot = slot_of(handle);
-  if (slot == nullptr) return;
-  slot->handle.store(0, std::memory_order_release);
-  leave(*slot, handle);
-}
-
-void SlotTable::leave(Slot& slot, uint64_t handle) noexcept {
-  slot.object.store(nullptr, std::memory_order_relaxed);
-  if (slot.next_generation <= HandleParts::kGenerationMask) give_slot(static_cast<uint32_t>(HandleParts::slot(handle)));
-}
-
-uint32_t SlotTable::take_slot() {
-  SlotCache* cache = cache_ == nullptr ? nullptr : cache_();
-  if (cache != nullptr && cache->count > 0) [[likely]]
-    return cache->slots[--cache->count];
+uint32_t SlotTable::take_more_slots(SlotCache* cache) {
   const std::lock_guard lock(mutex_);
   const uint32_t slot = take_shared();
   if (cache == nullptr) return slot;
@@ -63,14 +28,12 @@ uint32_t SlotTable::take_slot() {
   return slot;
 }
 
-void SlotTable::give_slot(uint32_t slot) noexcept {
-  SlotCache* cache = cache_ == nullptr ? nullptr : cache_();
+void SlotTable::give_slot_back(uint32_t slot, SlotCache* cache) noexcept {
   if (cache == nullptr) {
     const std::lock_guard lock(mutex_);
     return give_shared(slot);
   }
-  cache->table = this;
-  if (cache->count == SlotCache::kRoom) take_back(*cache, SlotCache::kRoom - SlotCache::kBatch);
+  take_back(*cache, SlotCache::kRoom - SlotCache::kBatch);
   cache->slots[cache->count++] = slot;
 }
 
@@ -86,7 +49,9 @@ uint32_t SlotTable::take_shared() {
     return slot;
   }
   require<Message::out_of_handles>(used_ <= HandleParts::kSlotMask, "KINA-STATUS-44", {});
+  const uint64_t first_handle = HandleParts::pack(kind_, copy_mark(), 0, used_);
   if (used_ % kChunk == 0) chunks_[used_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
+  at(used_).next_handle = first_handle;
   return static_cast<uint32_t>(used_++);
 }
 

@@ -61,14 +61,20 @@ struct SlotCache {
 // up is never given out again.
 class SlotTable {
  public:
-  // `cache` gives the calling thread's cache, or NULL; without one every name passes the table's lock.
-  explicit SlotTable(Kind kind, SlotCache* (*cache)() noexcept = nullptr) : cache_(cache), kind_(kind) {}
+  explicit SlotTable(Kind kind) : kind_(kind) {}
   ~SlotTable();
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
+  // Slots come from `cache`, the calling thread's, and go back to it; without one every name passes the table's lock.
   // Throws OUT_OF_MEMORY with nothing changed.
-  uint64_t insert(void* object);
+  uint64_t insert(void* object, SlotCache* cache = nullptr) {
+    Slot& slot = at(take_slot(cache));
+    slot.object.store(object, std::memory_order_release);
+    const uint64_t handle = slot.next_handle;
+    slot.handle.store(handle, std::memory_order_release);
+    return handle;
+  }
   // The live object that `handle` names, else NULL.
   void* find(uint64_t handle) const noexcept {
     const Slot* slot = slot_of(handle);
@@ -81,9 +87,22 @@ class SlotTable {
     return find(handle) == nullptr ? nullptr : &slot_of(handle)->handle;
   }
   // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
-  void* remove(uint64_t handle) noexcept;
+  void* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {
+    Slot* slot = slot_of(handle);
+    if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
+    void* object = slot->object.load(std::memory_order_acquire);
+    uint64_t expected = handle;
+    if (!slot->handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return nullptr;
+    leave(*slot, handle, cache);
+    return object;
+  }
   // The same for a live name that the calling thread alone may end.
-  void remove_own(uint64_t handle) noexcept;
+  void remove_own(uint64_t handle, SlotCache* cache = nullptr) noexcept {
+    Slot* slot = slot_of(handle);
+    if (slot == nullptr) return;
+    slot->handle.store(0, std::memory_order_release);
+    leave(*slot, handle, cache);
+  }
   uint64_t live() const noexcept;
 
   // Takes slots out of `cache` until `kept` are left.
@@ -93,8 +112,8 @@ class SlotTable {
   struct Slot {
     std::atomic<uint64_t> handle{0};
     std::atomic<void*> object{nullptr};  // read while another thread ends the name
+    uint64_t next_handle = 0;            // the owner of the free slot alone looks at this and what follows
     uint32_t next_free = 0;
-    uint32_t next_generation = 0;  // the owner of the free slot alone looks at it
   };
   static constexpr uint64_t kChunk = 4096;
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -107,9 +126,22 @@ class SlotTable {
   Slot& at(uint64_t slot) const noexcept {
     return chunks_[slot / kChunk].load(std::memory_order_relaxed)[slot % kChunk];
   }
-  void leave(Slot& slot, uint64_t handle) noexcept;
-  uint32_t take_slot();
-  void give_slot(uint32_t slot) noexcept;
+  void leave(Slot& slot, uint64_t handle, SlotCache* cache) noexcept {
+    slot.object.store(nullptr, std::memory_order_relaxed);
+    if (HandleParts::generation(handle) == HandleParts::kGenerationMask) return;  // used up
+    slot.next_handle = handle + (uint64_t{1} << HandleParts::kSlotBits);
+    const auto number = static_cast<uint32_t>(HandleParts::slot(handle));
+    if (cache == nullptr || cache->count == SlotCache::kRoom) return give_slot_back(number, cache);
+    cache->table = this;
+    cache->slots[cache->count++] = number;
+  }
+  uint32_t take_slot(SlotCache* cache) {
+    if (cache != nullptr && cache->count > 0) [[likely]]
+      return cache->slots[--cache->count];
+    return take_more_slots(cache);
+  }
+  uint32_t take_more_slots(SlotCache* cache);
+  void give_slot_back(uint32_t slot, SlotCache* cache) noexcept;
   // With the lock held.
   uint32_t take_shared();
   void give_shared(uint32_t slot) noexcept;
@@ -118,7 +150,6 @@ class SlotTable {
   std::array<std::atomic<Slot*>, (HandleParts::kSlotMask + 1) / kChunk> chunks_{};
   uint32_t first_free_ = kNone;
   uint64_t used_ = 0;
-  SlotCache* (*const cache_)() noexcept;
   const Kind kind_;
 };
 
@@ -128,10 +159,12 @@ class HandleTable : public SlotTable {
  public:
   using SlotTable::SlotTable;
 
-  uint64_t insert(T* object) { return SlotTable::insert(object); }
+  uint64_t insert(T* object, SlotCache* cache = nullptr) { return SlotTable::insert(object, cache); }
   // The caller sees to it that nobody ends the object while it is looked at.
   T* find(uint64_t handle) const noexcept { return static_cast<T*>(SlotTable::find(handle)); }
-  T* remove(uint64_t handle) noexcept { return static_cast<T*>(SlotTable::remove(handle)); }
+  T* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {
+    return static_cast<T*>(SlotTable::remove(handle, cache));
+  }
 
   // For counted objects: a reference to the live one that `handle` names, safe against `end_name` on another thread;
   // empty when there is none.

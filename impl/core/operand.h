@@ -1,10 +1,25 @@
 // Tensors as a call meets them: inputs, and outputs that may still have to be made.
 #pragma once
 
+#include <cstring>
+
 #include "impl/core/device.h"
 #include "impl/core/tensor.h"
 
 namespace kina {
+
+inline bool is_all_zero(const KinaTensor& tensor) noexcept {
+  uint64_t seen = 0;
+  for (size_t at = 0; at < sizeof(tensor); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(&tensor) + at, sizeof(word));
+    seen |= word;
+  }
+  return seen == 0;
+}
+
+// NULL, magic, and whether the struct is the empty tensor.
+bool is_empty_struct(const KinaTensor* tensor, Argument argument);
 
 // A tensor argument in four steps, one per error tier: present (NULL, magic, empty), resolve (the handle), validate
 // (what a borrowed tensor says about itself), offer (that its dtype and device exist). After that it is plain data.
@@ -12,10 +27,29 @@ class Operand {
  public:
   Operand(const KinaTensor* tensor, Argument argument) : tensor_(tensor), argument_(argument) {}
 
-  void present() const;
-  void resolve();
-  void validate();
-  void offer() const;
+  void present() const {
+    const bool is_usual = tensor_ != nullptr && tensor_->magic == KINA_TENSOR_MAGIC && tensor_->handle != 0;
+    if (!is_usual) [[unlikely]]
+      present_unusual();
+  }
+  void resolve() {
+    if (tensor_->handle == 0) [[unlikely]]
+      return resolve_borrowed();
+    record_ = find_tensor(tensor_->handle);
+    require<Message::stale_tensor>(record_ != nullptr, "KINA-TENSOR-4", argument_, argument_.name);
+    record_->show(view_);
+    device_ = record_->device;
+    flags_ = record_->flags;
+    stream_ = record_->stream;
+  }
+  void validate() {
+    if (record_ == nullptr) [[unlikely]]
+      validate_borrowed();
+  }
+  void offer() const {
+    if (record_ == nullptr) [[unlikely]]
+      offer_borrowed();
+  }
 
   const View& view() const noexcept { return view_; }
   const Geometry& geometry() const noexcept { return view_.geometry; }
@@ -49,7 +83,10 @@ class Operand {
   Argument argument_;
 
  private:
+  void present_unusual() const;
   void resolve_borrowed();
+  void validate_borrowed();
+  void offer_borrowed() const;
   void validate_elements(const DtypeRow& row, const Span& span) const;
 
   const TensorRecord* record_ = nullptr;
@@ -70,12 +107,24 @@ class Output : public Operand {
  public:
   Output(KinaTensor* tensor, Argument argument) : Operand(tensor, argument), out_(tensor) {}
 
-  void present();
+  void present() {
+    present_struct();
+    if (!is_empty_) Operand::present();
+  }
   // As `present`, without a look at what a borrowed tensor points to.
-  void present_struct();
-  void resolve();
-  void validate();
-  void offer() const;
+  void present_struct() {
+    const bool is_live = tensor_ != nullptr && tensor_->magic == KINA_TENSOR_MAGIC;
+    is_empty_ = !is_live && is_empty_struct(tensor_, argument_);
+  }
+  void resolve() {
+    if (!is_empty_) Operand::resolve();
+  }
+  void validate() {
+    if (!is_empty_) Operand::validate();
+  }
+  void offer() const {
+    if (!is_empty_) Operand::offer();
+  }
 
   bool is_empty() const noexcept { return is_empty_; }
   KinaTensor& struct_() const noexcept { return *out_; }
@@ -83,9 +132,18 @@ class Output : public Operand {
   // A non-empty `out` has this shape, dtype and device, and may be written.
   void demand(const Geometry& shape, KinaDtype dtype, const Device& device) const;
   // A non-empty `out` shares no byte with `input`, except exactly all of them where that is allowed.
-  void refuse_overlap(const Operand& input, InPlace in_place) const;
+  void refuse_overlap(const Operand& input, InPlace in_place) const {
+    if (is_empty_) return;
+    const auto is_ours = [](const Storage* held) {
+      return held != nullptr && held->origin() == StorageOrigin::allocated;
+    };
+    if (storage() != input.storage() && is_ours(storage()) && is_ours(input.storage())) return;
+    refuse_overlap_in_memory(input, in_place);
+  }
 
  private:
+  void refuse_overlap_in_memory(const Operand& input, InPlace in_place) const;
+
   KinaTensor* out_;
   bool is_empty_ = false;
 };
@@ -94,9 +152,11 @@ class Output : public Operand {
 class MadeTensor {
  public:
   MadeTensor(KinaTensor* tensor, Argument argument) : out_(tensor), argument_(argument) {}
-  void present() const;
+  void present() const { require<Message::null_pointer>(out_ != nullptr, "KINA-STATUS-23", argument_, argument_.name); }
   void resolve() const {}
-  void validate() const;
+  void validate() const {
+    require<Message::out_not_empty>(is_all_zero(*out_), "KINA-TENSOR-27", argument_, argument_.name);
+  }
   KinaTensor& operator*() const noexcept { return *out_; }
 
  private:
@@ -108,17 +168,30 @@ class MadeTensor {
 Error failed_input(Argument argument, const Failure& root, const char* clause);
 
 // The host looks at the operand: answers FAILED_INPUT under `clause` when a byte under its elements is failed.
-void refuse_failed(const Operand& operand, const char* clause);
+void refuse_failed_bytes(const Operand& operand, const char* clause);
+inline void refuse_failed(const Operand& operand, const char* clause) {
+  if (operand.storage() != nullptr && !operand.storage()->is_clean()) [[unlikely]]
+    refuse_failed_bytes(operand, clause);
+}
 
-// A tensor on the bytes of `in`: its geometry is `view`, its flags are `flags` and READ_ONLY where strides demand it. A
+// A tensor on the bytes of `in`: its geometry is `view`; READ_ONLY is among its flags where strides demand it. A
 // borrowed `in` lends its bytes to it.
 NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags);
 
 // Operands do not name two devices of which one is absent: that is DEVICE_MISMATCH first. Present ones are compared
 // later.
-void require_same_place(const Operand& a, const Operand& b, const char* clause);
+void compare_places(const Operand& a, const Operand& b, const char* clause);
+inline void require_same_place(const Operand& a, const Operand& b, const char* clause) {
+  const bool is_same = !a.is_borrowed() && !b.is_borrowed() && &a.device() == &b.device();
+  if (!is_same) [[unlikely]]
+    compare_places(a, b, clause);
+}
 
 // Operands live on one device, else DEVICE_MISMATCH.
-void require_same_device(const Operand& a, const Operand& b);
+[[noreturn]] void refuse_other_device(const Operand& a, const Operand& b);
+inline void require_same_device(const Operand& a, const Operand& b) {
+  if (&a.device() != &b.device()) [[unlikely]]
+    refuse_other_device(a, b);
+}
 
 }  // namespace kina

@@ -15,7 +15,7 @@ Ref<Stream> usable_stream(uint64_t handle, const Device& device) {
 
 }  // namespace
 
-Ref<Stream> operation_stream(Device& device, const Output& out, Inputs inputs) {
+Ref<Stream> operation_stream(Device& device, const Output& out, const Inputs& inputs) {
   const ThreadBlock* block = thread_block();
   if (Stream* bound = block == nullptr ? nullptr : block->scopes.bound_stream(device)) return Ref<Stream>::share(bound);
   if (!out.is_empty())
@@ -35,17 +35,20 @@ void launch(Stream& stream, const Work& work) {
 
 Operation::Operation(const char* function, Output& out, Inputs inputs, const Geometry& shape, KinaDtype dtype,
                      Device& device, Device& execution)
-    : function_(function), out_(out), inputs_(inputs), doubts_(function) {
-  stream_ = operation_stream(execution, out, inputs_);
-  capture_ = recording_on(*stream_);
+    : function_(function),
+      out_(out),
+      inputs_(inputs),
+      stream_(operation_stream(execution, out, inputs_)),
+      is_behind_(execution.is_asynchronous()),
+      capture_(recording_on(*stream_)),
+      doubts_(function) {
   // A copy to page-locked memory is enqueued: whoever looks at the bytes waits for it [KINA-STREAM-37].
   const bool is_page_locked = out.storage() != nullptr && out.storage()->memory_type == kDLCUDAHost;
-  const bool is_result_on_host =
-      !is_page_locked && !(out.is_empty() ? device : out.device()).backend().is_asynchronous();
-  is_read_by_host_ = execution.backend().is_asynchronous() && (is_result_on_host || reads_host());
+  const bool is_result_on_host = !is_page_locked && !(out.is_empty() ? device : out.device()).is_asynchronous();
+  is_read_by_host_ = is_behind_ && (is_result_on_host || reads_host());
   require<Message::capture_on_host>(capture_ == 0 || !is_read_by_host_, "KINA-STREAM-41", {});
   const bool has_no_record = !out.is_empty() && out.storage() == nullptr;
-  is_seen_ = capture_ == 0 && (is_result_on_host || !execution.backend().is_asynchronous() || has_no_record);
+  is_seen_ = capture_ == 0 && (is_result_on_host || !is_behind_ || has_no_record);
   if (!out.is_empty()) out_view_ = out.view();
   guarded([&] { require_alive(execution); });
   refuse_failed_inputs();
@@ -69,7 +72,7 @@ void Operation::make_out(const Geometry& shape, KinaDtype dtype, Device& device)
 // On the host: devices that still use the bytes are waited for. On a device: its stream waits when the turn begins,
 // which lasts until the work is noted.
 void Operation::prepare_turn() {
-  if (!stream_->device().backend().is_asynchronous()) {
+  if (!is_behind_) {
     for (const Operand* input : inputs_)
       if (input->storage() != nullptr) wait_for_uses(*input->storage(), Access::read);
     if (written() != nullptr) wait_for_uses(*written(), Access::write);
@@ -86,14 +89,14 @@ bool Operation::reads_host() const noexcept {
   bool does = false;
   for (const Operand* input : inputs_) {
     const bool is_scalar = input->geometry().ndim == 0;  // read during the call, whoever owns it [KINA-ELEMENTWISE-28]
-    does |= (input->is_borrowed() || is_scalar) && !input->device().backend().is_asynchronous();
+    does |= (input->is_borrowed() || is_scalar) && !input->device().is_asynchronous();
   }
   return does;
 }
 
 void Operation::begin() {
-  turn_.begin(*stream_);
-  if (stream_->device().backend().is_asynchronous()) {
+  if (is_behind_) {
+    turn_.begin(*stream_);
     for (const Operand* input : inputs_) note_callers_order(*input, input->view());
     if (!made_) note_callers_order(out_, out_view_);
     capture_ == 0 ? collect_doubts() : collect_recorded_doubts();
@@ -139,7 +142,8 @@ Finding* Operation::expect_finding(int64_t extent) {
 }
 
 void Operation::end_turn() noexcept {
-  if (has_started_ && stream_->device().backend().is_asynchronous()) turn_.end(now(*stream_));
+  if (!is_behind_) return;
+  if (has_started_) turn_.end(now(*stream_));
   turn_.leave();
 }
 

@@ -133,10 +133,11 @@ class Operation {
   const char* function_;
   Output& out_;
   const Inputs inputs_;
-  Ref<Stream> stream_;
+  const Ref<Stream> stream_;
+  const bool is_behind_;    // its work may run behind the call
+  const uint64_t capture_;  // that records it: it waits for nothing, and nothing waits for it; 0: none
   std::optional<NewTensor> made_;
   View out_view_;
-  uint64_t capture_ = 0;         // that records it: it waits for nothing, and nothing waits for it; 0: none
   Turn turn_;                    // of work on an asynchronous device
   std::vector<Hull> by_caller_;  // what its work touches and the library does not order
   Doubts doubts_;
@@ -183,6 +184,6 @@ class Workspace {
 };
 
 // The stream of an operation: scopes, then `out`, then the inputs, then main (the stream chapter's rule).
-Ref<Stream> operation_stream(Device& device, const Output& out, Inputs inputs);
+Ref<Stream> operation_stream(Device& device, const Output& out, const Inputs& inputs);
 
 }  // namespace kina

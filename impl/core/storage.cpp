@@ -6,7 +6,6 @@
 #include <span>
 
 #include "impl/core/capture.h"
-#include "impl/core/device.h"
 #include "impl/core/thread.h"
 
 namespace kina {
@@ -78,7 +77,7 @@ Hold Storage::allocate_slowly(uint64_t bytes, Stream& stream) {
   storage->resource_ = resource.detach();
   block.data = nullptr;
   // The bytes may still be in use before the stream comes to this moment.
-  const bool is_ordered = stream.device().backend().is_asynchronous() && storage->resource_->supports_streams();
+  const bool is_ordered = stream.device().is_asynchronous() && storage->resource_->supports_streams();
   if (is_ordered && !may_capture(stream)) storage->uses.start(now(stream));
   return storage;
 }
@@ -88,11 +87,6 @@ Hold Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin 
   Hold storage(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
   storage->owner_ = owner;
   return storage;
-}
-
-DLDevice Storage::shown_on(const Device& device) const noexcept {
-  if (memory_type == 0 || &device != &device_) return device.name();
-  return {static_cast<DLDeviceType>(memory_type), 0};
 }
 
 Hold Storage::try_hold(Site site) noexcept {

@@ -7,6 +7,7 @@
 
 #include "impl/core/condition.h"
 #include "impl/core/counted.h"
+#include "impl/core/device.h"
 #include "impl/core/mutex.h"
 #include "impl/core/resource.h"
 #include "impl/core/thread_cache.h"
@@ -14,7 +15,6 @@
 
 namespace kina {
 
-class Device;
 class Hold;
 
 // How the bytes of a storage go back when nobody holds them any more.
@@ -73,7 +73,10 @@ class Storage final : public Counted {
   int32_t memory_type =
       0;  // kDLCUDAHost or kDLCUDAManaged where the host device serves such memory; 0: the device's own
   // What a tensor on these bytes says its device is, when work on it runs on `device`.
-  DLDevice shown_on(const Device& device) const noexcept;
+  DLDevice shown_on(const Device& device) const noexcept {
+    if (memory_type == 0 || &device != &device_) return device.name();
+    return {static_cast<DLDeviceType>(memory_type), 0};
+  }
   // From here on `owner` is released with the bytes. `stream` is what it orders itself by, whose service ends then;
   // NULL: it looks from the host.
   void own(ForeignOwner owner, Stream* stream) noexcept {

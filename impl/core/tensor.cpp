@@ -13,11 +13,6 @@ namespace {
 
 SlotCache* slot_cache() noexcept { return t_cache == nullptr ? nullptr : &t_cache->tensor_slots; }
 
-HandleTable<TensorRecord>& tensors() {
-  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor, &slot_cache);
-  return table;
-}
-
 size_t record_bytes(int32_t ndim) noexcept {
   return sizeof(TensorRecord) + 4 * sizeof(int64_t) * static_cast<size_t>(ndim);
 }
@@ -32,24 +27,12 @@ void destroy_record(TensorRecord* record) noexcept {
 
 }  // namespace
 
-void TensorRecord::show(View& view) const noexcept {
-  view.data = data;
-  view.dtype = dtype;
-  view.geometry.assign(ndim, arrays(), arrays() + ndim);
-}
-
-bool TensorRecord::is_empty() const noexcept {
-  for (int32_t axis = 0; axis < ndim; ++axis)
-    if (arrays()[axis] == 0) return true;
-  return false;
-}
-
 NewTensor::NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
     : record_(make_record(view.geometry.ndim)) {
   record_->ndim = view.geometry.ndim;
   record_->device = &device;
   record_->stream = stream;
-  record_->flags = flags | (has_self_overlap(view.geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
+  record_->flags = flags;
   record_->data = view.data;
   record_->dtype = view.dtype;
   int64_t* entry = record_->arrays();
@@ -60,7 +43,7 @@ NewTensor::NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t fla
     keep_loop();
   }
   try {
-    record_->handle = tensors().insert(record_);
+    record_->handle = tensors().insert(record_, slot_cache());
   } catch (...) {
     destroy_record(record_);
     throw;
@@ -73,16 +56,16 @@ NewTensor::~NewTensor() {
 }
 
 void NewTensor::publish(KinaTensor& out) noexcept {
-  TensorRecord& record = *record_;
+  TensorRecord& record = *std::exchange(record_, nullptr);
   const Storage& storage = *record.storage;
   const bool has_bytes = storage.data() != nullptr && !record.is_empty();
-  out = KINA_TENSOR_INIT;
+  const bool has_axes = record.ndim != 0;
   out.dl.data = has_bytes ? storage.data() : nullptr;
   out.dl.device = storage.shown_on(*record.device);
   out.dl.ndim = record.ndim;
   out.dl.dtype = dlpack_of(record.dtype);
-  out.dl.shape = record.ndim == 0 ? nullptr : record.arrays() + 2 * record.ndim;
-  out.dl.strides = record.ndim == 0 ? nullptr : record.arrays() + 3 * record.ndim;
+  out.dl.shape = has_axes ? record.arrays() + 2 * record.ndim : nullptr;
+  out.dl.strides = has_axes ? record.arrays() + 3 * record.ndim : nullptr;
   out.dl.byte_offset = has_bytes ? static_cast<uint64_t>(record.data - storage.data()) : 0;
   out.allocator = storage.resource() == nullptr ? nullptr : handle_of<KinaResource>(storage.resource()->handle);
   out.stream = handle_of<KinaStream>(record.stream);
@@ -90,13 +73,11 @@ void NewTensor::publish(KinaTensor& out) noexcept {
   out.flags = record.flags;
   out.magic = KINA_TENSOR_MAGIC;
   out.handle = record.handle;
-  record_ = nullptr;
+  out.reserved = 0;
 }
 
-const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
-
 Hold take_tensor(uint64_t handle) noexcept {
-  TensorRecord* record = tensors().remove(handle);
+  TensorRecord* record = tensors().remove(handle, slot_cache());
   if (record == nullptr) return Hold();
   Hold storage = std::move(record->storage);
   destroy_record(record);

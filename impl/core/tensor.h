@@ -18,13 +18,21 @@ struct TensorRecord {
   KinaDtype dtype = 0;
   int32_t ndim = 0;
 
-  void show(View& view) const noexcept;
+  void show(View& view) const noexcept {
+    view.data = data;
+    view.dtype = dtype;
+    view.geometry.assign(ndim, arrays(), arrays() + ndim);
+  }
   View view() const noexcept {
     View shown;
     show(shown);
     return shown;
   }
-  bool is_empty() const noexcept;
+  bool is_empty() const noexcept {
+    for (int32_t axis = 0; axis < ndim; ++axis)
+      if (arrays()[axis] == 0) return true;
+    return false;
+  }
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
   const int64_t* arrays() const noexcept { return reinterpret_cast<const int64_t*>(this + 1); }
 };
@@ -32,7 +40,8 @@ struct TensorRecord {
 // A tensor that is being made: its record, and a handle that dies with this object unless `publish` is called.
 class NewTensor {
  public:
-  // `view` lies inside `storage`. Throws OUT_OF_MEMORY.
+  // `view` lies inside `storage`; where its strides can map two indices to one element `flags` have READ_ONLY. Throws
+  // OUT_OF_MEMORY.
   NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t flags, const View& view);
   NewTensor(const NewTensor&) = delete;
   NewTensor& operator=(const NewTensor&) = delete;
@@ -46,11 +55,21 @@ class NewTensor {
   TensorRecord* record_;
 };
 
+inline HandleTable<TensorRecord>& tensors() {
+  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor);
+  return table;
+}
+
 // The record of a live handle, else NULL.
-const TensorRecord* find_tensor(uint64_t handle) noexcept;
+inline const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
 
 // Ends the tensor that `handle` names and hands over its hold; none when it was not live.
 Hold take_tensor(uint64_t handle) noexcept;
+
+// READ_ONLY where strides can map two different indices to one element.
+inline uint32_t layout_flags(const Geometry& geometry) noexcept {
+  return has_self_overlap(geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U;
+}
 
 // Flags of what is derived from a tensor with `flags`: OWNED becomes VIEW.
 constexpr uint32_t view_flags(uint32_t flags) noexcept {

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "impl/core/callback.h"
 #include "impl/core/condition.h"
 #include "impl/core/copy_mark.h"
 
@@ -17,6 +18,11 @@ namespace {
 void end_thread(void* block) {
   t_cache = nullptr;
   delete static_cast<ThreadBlock*>(block);
+}
+
+ErrorRecord& emergency_record() noexcept {
+  static ErrorRecord record;
+  return record;
 }
 
 constexpr pthread_key_t kMarks = 1024;
@@ -59,10 +65,16 @@ void keep_reported(Ref<Claim> claim) noexcept {
   }
 }
 
-ErrorRecord& error_record() noexcept {
-  static ErrorRecord emergency;
+const ErrorRecord& error_record() noexcept {
+  const ThreadBlock* block = thread_block();
+  return block == nullptr ? emergency_record() : block->record;
+}
+
+ErrorRecord& changing_error_record() noexcept {
   ThreadBlock* block = thread_block();
-  return block == nullptr ? emergency : block->record;
+  if (block == nullptr) return emergency_record();
+  if (block->callback != nullptr) block->callback->keep(block->record);
+  return block->record;
 }
 
 uint64_t copy_mark() {

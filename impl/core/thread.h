@@ -16,6 +16,7 @@ struct ErrorRecord {
   Error error;
 };
 
+class CallbackGuard;
 class Condition;
 
 // What another room keeps for a thread; it ends with the thread.
@@ -33,6 +34,7 @@ struct ThreadBlock : ThreadCache {
   ~ThreadBlock();
 
   ErrorRecord record;
+  CallbackGuard* callback = nullptr;  // the innermost one that runs
   ScopeStack scopes;
   bool is_logging = false;           // inside the log callback
   Ref<Claim> reported;               // keeps the strings of the last runtime_failure_get
@@ -59,6 +61,8 @@ inline ThreadBlock& demand_thread_block() {
 void keep_reported(Ref<Claim> claim) noexcept;
 
 // The calling thread's error record; a shared emergency record while the thread has no block.
-ErrorRecord& error_record() noexcept;
+const ErrorRecord& error_record() noexcept;
+// The same for who is about to change it: a callback that runs keeps what is there.
+ErrorRecord& changing_error_record() noexcept;
 
 }  // namespace kina

@@ -80,11 +80,8 @@ TEST(Handles, OfSeveralEndersExactlyOneWins) {
   EXPECT_EQ(table.live(), 0U);
 }
 
-thread_local SlotCache* own_cache = nullptr;
-SlotCache* cache_of_thread() noexcept { return own_cache; }
-
 TEST(Handles, ThreadsWithCachesNeverShareAName) {
-  HandleTable<int> table(Kind::tensor, &cache_of_thread);
+  HandleTable<int> table(Kind::tensor);
   int objects[4] = {};
   std::vector<std::vector<uint64_t>> names(4);
   std::vector<std::thread> threads;
@@ -92,21 +89,19 @@ TEST(Handles, ThreadsWithCachesNeverShareAName) {
   for (int* object = objects; object != objects + 4; ++object)
     threads.emplace_back([&table, object, &seen = names[static_cast<size_t>(object - objects)]] {
       SlotCache cache;
-      own_cache = &cache;
       std::vector<uint64_t> live;
       for (int i = 0; i < 20000; ++i) {
-        live.push_back(table.insert(object));
+        live.push_back(table.insert(object, &cache));
         seen.push_back(live.back());
         ASSERT_EQ(table.find(live.back()), object);
         if (i % 3 == 0) continue;
         const size_t ended = static_cast<size_t>(i) * 7919 % live.size();
-        ASSERT_EQ(table.remove(live[ended]), object);
+        ASSERT_EQ(table.remove(live[ended], &cache), object);
         ASSERT_EQ(table.find(live[ended]), nullptr);
         live[ended] = live.back();
         live.pop_back();
       }
-      for (const uint64_t handle : live) ASSERT_EQ(table.remove(handle), object);
-      own_cache = nullptr;
+      for (const uint64_t handle : live) ASSERT_EQ(table.remove(handle, &cache), object);
     });
   for (std::thread& thread : threads) thread.join();
   std::unordered_set<uint64_t> all;
@@ -116,31 +111,27 @@ TEST(Handles, ThreadsWithCachesNeverShareAName) {
 }
 
 TEST(Handles, ANameMayEndOnAnotherThreadThanItsOwn) {
-  HandleTable<int> table(Kind::tensor, &cache_of_thread);
+  HandleTable<int> table(Kind::tensor);
   int object = 0;
   std::array<std::atomic<uint64_t>, 256> mailbox{};
   constexpr int kRounds = 50000;
   std::thread maker([&] {
     SlotCache cache;
-    own_cache = &cache;
     for (int i = 0; i < kRounds; ++i) {
       std::atomic<uint64_t>& place = mailbox[static_cast<size_t>(i) % mailbox.size()];
       while (place.load(std::memory_order_acquire) != 0) std::this_thread::yield();
-      place.store(table.insert(&object), std::memory_order_release);
+      place.store(table.insert(&object, &cache), std::memory_order_release);
     }
-    own_cache = nullptr;
   });
   std::thread ender([&] {
     SlotCache cache;
-    own_cache = &cache;
     for (int i = 0; i < kRounds; ++i) {
       std::atomic<uint64_t>& place = mailbox[static_cast<size_t>(i) % mailbox.size()];
       uint64_t handle = 0;
       while ((handle = place.load(std::memory_order_acquire)) == 0) std::this_thread::yield();
-      ASSERT_EQ(table.remove(handle), &object);
+      ASSERT_EQ(table.remove(handle, &cache), &object);
       place.store(0, std::memory_order_release);
     }
-    own_cache = nullptr;
   });
   maker.join();
   ender.join();
@@ -148,17 +139,15 @@ TEST(Handles, ANameMayEndOnAnotherThreadThanItsOwn) {
 }
 
 TEST(Handles, SlotsOfAThreadThatEndedAreGivenOutAgain) {
-  HandleTable<int> table(Kind::tensor, &cache_of_thread);
+  HandleTable<int> table(Kind::tensor);
   int object = 0;
   uint64_t highest = 0;
   for (int round = 0; round < 100; ++round)
     std::thread([&] {
       SlotCache cache;
-      own_cache = &cache;
-      const uint64_t handle = table.insert(&object);
+      const uint64_t handle = table.insert(&object, &cache);
       highest = std::max(highest, HandleParts::slot(handle));
-      table.remove(handle);
-      own_cache = nullptr;
+      table.remove(handle, &cache);
     }).join();
   EXPECT_LT(highest, 2 * SlotCache::kRoom);
 }
