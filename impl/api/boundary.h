@@ -22,8 +22,9 @@ KinaStatus report(const Call& call, const Error& error) noexcept;
 
 // Lets through what is no exception: the end of the thread, when a foreign deleter ends it (CPython's lock does, for
 // threads that ask for it while the interpreter goes down).
+// Part of each entry point, so that no call passes its parameters on by reference.
 template <class Body>
-KinaStatus boundary(const char* function, Body&& body) {
+[[gnu::always_inline]] inline KinaStatus boundary(const char* function, Body&& body) {
   const Call call{function};
   try {
     if constexpr (std::is_invocable_v<Body, const Call&>) {

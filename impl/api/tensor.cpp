@@ -92,17 +92,17 @@ KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* sh
     Input source(in, {2, "in"});
     require_shape_pointer(shape, ndim, {3, "shape"});
     dereference_values(made, source);
-    const DtypeRow* row = find_dtype(source.dtype());
+    const bool is_known = !source.is_borrowed() || find_dtype(source.dtype()) != nullptr;
+    const uint64_t element_bytes = is_known ? bytes_of(source.dtype()) : 1;
     View view;
-    const Span span =
-        check_geometry(view.geometry, shape, strides, ndim, row == nullptr ? 1 : row->bytes, {3, "shape"});
+    const Span span = check_geometry(view.geometry, shape, strides, ndim, element_bytes, {3, "shape"});
     require<Message::view_outside>(lies_inside(view.geometry, span, source.geometry(), offset_elements),
                                    "KINA-TENSOR-50", {6, "offset_elements"}, "offset_elements", "in");
     offer(source);
     require_flags(flags, {7, "flags"});
 
     view.dtype = source.dtype();
-    view.data = source.view().data + offset_elements * static_cast<int64_t>(row->bytes);
+    view.data = source.view().data + offset_elements * static_cast<int64_t>(element_bytes);
     tensor_on(source, view, view_flags(source.flags()) | flags | layout_flags(view.geometry)).publish(*made);
   });
 }

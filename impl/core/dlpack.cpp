@@ -143,16 +143,6 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
   return &std::exchange(pending.made, nullptr)->managed;
 }
 
-// Address arithmetic of an import; nothing where it leaves the address space.
-std::optional<uint64_t> moved_by(uint64_t address, int64_t elements, uint32_t element_bytes) noexcept {
-  const std::optional<int64_t> bytes = checked_multiply(elements, element_bytes);
-  int64_t moved = 0;
-  if (!bytes || address > INT64_MAX || __builtin_add_overflow(static_cast<int64_t>(address), *bytes, &moved) ||
-      moved < 0)
-    return std::nullopt;
-  return static_cast<uint64_t>(moved);
-}
-
 // Fills in where the elements lie; `row` is NULL for a dtype that will be refused.
 void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, const Span& span, Argument argument) {
   if (imported.view.geometry.is_empty()) return;
@@ -160,14 +150,15 @@ void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, c
   const uint32_t element = row == nullptr ? 1 : row->bytes;
   uint64_t first = 0;
   const bool wraps = __builtin_add_overflow(reinterpret_cast<uint64_t>(dl.data), dl.byte_offset, &first);
-  const auto lowest = moved_by(first, span.low, element);
-  const auto end = moved_by(first, span.high + 1, element);
-  require<Message::dlpack_addresses>(!wraps && lowest && end, "KINA-DLPACK-40", argument, argument.name);
+  const uint64_t before = static_cast<uint64_t>(-span.low) * element;  // in 64 bits: the span was checked
+  const uint64_t behind = static_cast<uint64_t>(span.high + 1) * element;
+  const bool is_inside = !wraps && first <= INT64_MAX && before <= first && behind <= INT64_MAX - first;
+  require<Message::dlpack_addresses>(is_inside, "KINA-DLPACK-40", argument, argument.name);
   require<Message::dlpack_misaligned>(row == nullptr || first % row->alignment == 0, "KINA-DLPACK-41", argument,
                                       argument.name, row == nullptr ? 1 : row->alignment);
   imported.view.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
-  imported.lowest = imported.view.data - (first - *lowest);
-  imported.bytes = *end - *lowest;
+  imported.lowest = imported.view.data - before;
+  imported.bytes = before + behind;
 }
 
 }  // namespace
@@ -214,9 +205,9 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
   const int32_t type = is_host_memory ? int32_t{kDLCPU} : int32_t{dl.device.device_type};
   const int32_t id = is_host_memory ? 0 : dl.device.device_id;
   const bool is_here = ordered == nullptr || (ordered->device().type() == type && ordered->device().id() == id);
-  require<Message::device_mismatch>(is_here, "KINA-DLPACK-2", stream_argument, stream_argument.name,
-                                    is_here ? 0 : ordered->device().type(), is_here ? 0 : ordered->device().id(), type,
-                                    id);
+  if (!is_here) [[unlikely]]
+    refuse<Message::device_mismatch>("KINA-DLPACK-2", stream_argument, stream_argument.name, ordered->device().type(),
+                                     ordered->device().id(), type, id);
   if (row == nullptr)
     refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits,
                                    dl.dtype.lanes);

@@ -25,7 +25,7 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
   return used;
 }
 
-bool overlaps_when_sorted(const Geometry& geometry) noexcept {
+[[gnu::noinline]] bool overlaps_when_sorted(const Geometry& geometry) noexcept {
   if (geometry.is_empty()) return false;
   int32_t axes[KINA_MAX_NDIM];
   const int32_t used = sorted_axes(geometry, axes);
@@ -58,8 +58,8 @@ bool find_span(const Geometry& geometry, Span& span) noexcept {
     if (geometry.extents[axis] <= 1) continue;
     int64_t reach = 0;
     fits &= !__builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
-    int64_t& end = reach < 0 ? span.low : span.high;
-    fits &= !__builtin_add_overflow(end, reach, &end);
+    fits &= !__builtin_add_overflow(span.low, std::min<int64_t>(reach, 0), &span.low);
+    fits &= !__builtin_add_overflow(span.high, std::max<int64_t>(reach, 0), &span.high);
   }
   return fits;
 }
@@ -157,7 +157,8 @@ Span span_of(const Geometry& geometry) noexcept {
   for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
     if (geometry.extents[axis] == 1) continue;  // its stride means nothing
     const int64_t reach = (geometry.extents[axis] - 1) * geometry.strides[axis];
-    (reach < 0 ? span.low : span.high) += reach;
+    span.low += std::min<int64_t>(reach, 0);
+    span.high += std::max<int64_t>(reach, 0);
   }
   return span;
 }

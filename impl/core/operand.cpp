@@ -78,9 +78,8 @@ void refuse_failed_bytes(const Operand& operand, const char* clause) {
     throw failed_input(operand.argument(), *failed.claim->root, clause);
 }
 
-NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {
+NewTensor tensor_on_borrowed(const Operand& in, const View& view, uint32_t flags) {
   Device& device = in.device();
-  if (!in.is_borrowed()) return {in.storage()->hold(), device, in.stream(), flags, view};
   Stream* named = streams().find(in.stream());
   Stream& stream = named && &named->device() == &device ? *named : device.main();
   const KinaTensor& tensor = in.tensor();

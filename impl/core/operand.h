@@ -176,7 +176,12 @@ inline void refuse_failed(const Operand& operand, const char* clause) {
 
 // A tensor on the bytes of `in`: its geometry is `view`; READ_ONLY is among its flags where strides demand it. A
 // borrowed `in` lends its bytes to it.
-NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags);
+NewTensor tensor_on_borrowed(const Operand& in, const View& view, uint32_t flags);
+inline NewTensor tensor_on(const Operand& in, const View& view, uint32_t flags) {
+  if (in.is_borrowed()) [[unlikely]]
+    return tensor_on_borrowed(in, view, flags);
+  return {in.storage()->hold(), in.device(), in.stream(), flags, view};
+}
 
 // Operands do not name two devices of which one is absent: that is DEVICE_MISMATCH first. Present ones are compared
 // later.
