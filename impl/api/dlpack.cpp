@@ -126,7 +126,7 @@ KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned** out, KinaTensor* 
     const ExportTerms terms = checked_export(call, consumed, options);
     require_exportable(consumed, terms, options);
     *answer = export_versioned(consumed, terms);
-    *tensor = KINA_TENSOR_INIT;
+    make_empty(*tensor);
   });
 }
 
@@ -155,7 +155,7 @@ KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor** out, KinaTensor* te
     require<Message::dlpack_legacy_read_only>(!terms.is_read_only, "KINA-DLPACK-20", {2, "tensor"});
     require_exportable(consumed, terms, options);
     *answer = export_legacy(consumed, terms);
-    *tensor = KINA_TENSOR_INIT;
+    make_empty(*tensor);
   });
 }
 

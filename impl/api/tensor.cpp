@@ -26,12 +26,12 @@ void require_flags(uint32_t flags, Argument argument) {
   require<Message::flag_unknown>(unknown == 0, "KINA-TENSOR-51", argument, argument.name, unknown);
 }
 
-// The elements of `inner`, which `span` covers, lie in the hull of `outer`, from whose element 0 they are `offset`
-// away. An empty view has one place, which may be the end.
-bool lies_inside(const Geometry& inner, const Span& span, const Geometry& outer, int64_t offset) {
-  if (outer.is_empty()) return inner.is_empty() && offset == 0;
+// Elements from `span.low` to `span.high` lie in the hull of `outer`, from whose element 0 they are `offset` away. An
+// empty view has one place, which may be the end.
+bool lies_inside(const Span& span, const Geometry& outer, int64_t offset) {
   const Span hull = span_of(outer);
-  if (inner.is_empty()) return hull.low <= offset && offset <= hull.high + 1;
+  if (hull.is_empty()) return span.is_empty() && offset == 0;
+  if (span.is_empty()) return hull.low <= offset && offset <= hull.high + 1;
   int64_t low = 0, high = 0;
   const bool fits =
       !__builtin_add_overflow(span.low, offset, &low) && !__builtin_add_overflow(span.high, offset, &high);
@@ -72,16 +72,15 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
 
 KinaStatus runtime_free(KinaTensor* tensor) {
   return boundary(__func__, [&] {
-    Output freed(tensor, {1, "tensor"});
-    freed.present_struct();
-    if (freed.is_empty()) return;
+    constexpr Argument kFreed{1, "tensor"};
+    if (is_empty_struct(tensor, kFreed)) return;
     if (tensor->handle == 0) {
-      freed.resolve();
+      Operand(tensor, kFreed).resolve();  // what a borrowed tensor says of itself
     } else {
       const Hold last = take_tensor(tensor->handle);
-      require<Message::stale_tensor>(static_cast<bool>(last), "KINA-TENSOR-4", {1, "tensor"}, "tensor");
+      require<Message::stale_tensor>(static_cast<bool>(last), "KINA-TENSOR-4", kFreed, kFreed.name);
     }
-    *tensor = KINA_TENSOR_INIT;
+    make_empty(*tensor);
   });
 }
 
@@ -95,15 +94,15 @@ KinaStatus runtime_view(KinaTensor* out, const KinaTensor* in, const int64_t* sh
     const bool is_known = !source.is_borrowed() || find_dtype(source.dtype()) != nullptr;
     const uint64_t element_bytes = is_known ? bytes_of(source.dtype()) : 1;
     View view;
-    const Span span = check_geometry(view.geometry, shape, strides, ndim, element_bytes, {3, "shape"});
-    require<Message::view_outside>(lies_inside(view.geometry, span, source.geometry(), offset_elements),
-                                   "KINA-TENSOR-50", {6, "offset_elements"}, "offset_elements", "in");
+    const Reach reach = check_geometry(view.geometry, shape, strides, ndim, element_bytes, {3, "shape"});
+    require<Message::view_outside>(lies_inside(reach.span, source.geometry(), offset_elements), "KINA-TENSOR-50",
+                                   {6, "offset_elements"}, "offset_elements", "in");
     offer(source);
     require_flags(flags, {7, "flags"});
 
     view.dtype = source.dtype();
     view.data = source.view().data + offset_elements * static_cast<int64_t>(element_bytes);
-    tensor_on(source, view, view_flags(source.flags()) | flags | layout_flags(view.geometry)).publish(*made);
+    tensor_on(source, view, view_flags(source.flags()) | flags | layout_flags(view.geometry, reach)).publish(*made);
   });
 }
 

@@ -145,7 +145,7 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
 
 // Fills in where the elements lie; `row` is NULL for a dtype that will be refused.
 void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, const Span& span, Argument argument) {
-  if (imported.view.geometry.is_empty()) return;
+  if (span.is_empty()) return;
   require<Message::dlpack_null_data>(dl.data != nullptr, "KINA-DLPACK-38", argument, argument.name);
   const uint32_t element = row == nullptr ? 1 : row->bytes;
   uint64_t first = 0;
@@ -197,10 +197,11 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
                                       dl.ndim);
   ImportedTensor imported;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
-  const Span span = check_geometry(imported.view.geometry, dl.shape, dl.strides, dl.ndim,
-                                   row == nullptr ? 1 : row->bytes, argument, "KINA-DLPACK-40");
+  const Reach reach = check_geometry(imported.view.geometry, dl.shape, dl.strides, dl.ndim,
+                                     row == nullptr ? 1 : row->bytes, argument, "KINA-DLPACK-40");
   make_canonical(imported.view.geometry);
-  locate(imported, dl, row, span, argument);
+  locate(imported, dl, row, reach.span, argument);
+  imported.flags = KINA_FLAG_IMPORTED | layout_flags(imported.view.geometry, reach);
   const bool is_host_memory = is_read_by_host(dl.device.device_type);
   const int32_t type = is_host_memory ? int32_t{kDLCPU} : int32_t{dl.device.device_type};
   const int32_t id = is_host_memory ? 0 : dl.device.device_id;
@@ -230,8 +231,7 @@ void import_tensor(KinaTensor& out, const ImportedTensor& imported, const Import
   bytes.is_copied = terms.is_copied;
   bytes.memory_type = imported.memory_type;
   if (terms.stream != nullptr) follow_producer(bytes, stream);
-  const uint32_t flags = KINA_FLAG_IMPORTED | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U) |
-                         layout_flags(imported.view.geometry);
+  const uint32_t flags = imported.flags | (terms.is_read_only ? uint32_t{KINA_FLAG_READ_ONLY} : 0U);
   NewTensor made(std::move(storage), *imported.device, stream.handle, flags, imported.view);
   bytes.own(terms.owner, service.detach());  // nothing fails from here on
   made.publish(out);

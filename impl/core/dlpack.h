@@ -24,6 +24,7 @@ struct ImportedTensor {
   std::byte* lowest = nullptr;  // of the bytes that its elements touch
   uint64_t bytes = 0;           // from there to the highest
   Device* device = nullptr;     // where work on it runs
+  uint32_t flags = 0;           // KINA_FLAG_*
   int32_t memory_type = 0;      // kDLCUDAHost or kDLCUDAManaged, which the host reads itself; else 0
 };
 

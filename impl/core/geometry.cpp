@@ -25,42 +25,14 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
   return used;
 }
 
-[[gnu::noinline]] bool overlaps_when_sorted(const Geometry& geometry) noexcept {
-  if (geometry.is_empty()) return false;
-  int32_t axes[KINA_MAX_NDIM];
-  const int32_t used = sorted_axes(geometry, axes);
-  uint64_t reach = 0;
-  for (int32_t i = 0; i < used; ++i) {
-    const uint64_t magnitude = magnitude_of(geometry.strides[axes[i]]);
-    if (magnitude <= reach) return true;
-    reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
-  }
-  return false;
-}
-
-// Each axis steps over all that lie behind it, as in row-major layouts and cuts of them: nothing overlaps.
-bool is_nested(const Geometry& geometry) noexcept {
-  uint64_t reach = 0;
-  for (int32_t axis = geometry.ndim; axis-- > 0;) {
-    if (geometry.extents[axis] <= 1) continue;
-    const uint64_t magnitude = magnitude_of(geometry.strides[axis]);
-    if (magnitude <= reach) return false;
-    reach += magnitude * static_cast<uint64_t>(geometry.extents[axis] - 1);
-  }
-  return true;
-}
-
-// False where the span leaves 64 bits.
-bool find_span(const Geometry& geometry, Span& span) noexcept {
-  span = {};
-  bool fits = true;
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
-    if (geometry.extents[axis] <= 1) continue;
-    int64_t reach = 0;
-    fits &= !__builtin_mul_overflow(geometry.extents[axis] - 1, geometry.strides[axis], &reach);
-    fits &= !__builtin_add_overflow(span.low, std::min<int64_t>(reach, 0), &span.low);
-    fits &= !__builtin_add_overflow(span.high, std::max<int64_t>(reach, 0), &span.high);
-  }
+// Adds an axis of more than one entry in front of those that `reach` has seen. False where the span leaves 64 bits.
+bool widen(Reach& reach, int64_t extent, int64_t stride) noexcept {
+  Span& span = reach.span;
+  reach.is_nested &= magnitude_of(stride) > static_cast<uint64_t>(span.high) - static_cast<uint64_t>(span.low);
+  int64_t last = 0;
+  bool fits = !__builtin_mul_overflow(extent - 1, stride, &last);
+  fits &= !__builtin_add_overflow(span.low, std::min<int64_t>(last, 0), &span.low);
+  fits &= !__builtin_add_overflow(span.high, std::max<int64_t>(last, 0), &span.high);
   return fits;
 }
 
@@ -86,32 +58,39 @@ Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_
   return geometry;
 }
 
-Span check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
-                    uint64_t element_bytes, Argument argument, const char* overflow) {
+Reach check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                     uint64_t element_bytes, Argument argument, const char* overflow) {
   require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
                                       ndim);
   geometry.ndim = ndim;
-  int64_t least = 1;  // extent
-  int64_t count = 1;  // of elements, where an empty axis had one: the compact stride of the next axis
-  bool fits = true;
+  Reach reach;
+  int64_t least = 1;     // extent
+  int64_t count = 1;     // of elements, where an empty axis had one: the compact stride of the next axis
+  int64_t bytes = 0;     // of so many
+  bool fits = true;      // these
+  bool has_span = true;  // the span fits, which counts where there are elements
   for (int32_t axis = ndim; axis-- > 0;) {
     const int64_t extent = extents[axis];
-    least = std::min(least, extent);
+    const int64_t stride = strides == nullptr ? count : strides[axis];
     geometry.extents[axis] = extent;
-    geometry.strides[axis] = strides == nullptr ? count : strides[axis];
+    geometry.strides[axis] = stride;
+    least = std::min(least, extent);
+    if (strides != nullptr && extent > 1) has_span &= widen(reach, extent, stride);
     fits &= !__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count);
   }
   if (least < 0) [[unlikely]]
     refuse_negative_extent(geometry, argument);
-  Span span{0, fits ? count - 1 : 0};
-  if (least > 0) {
-    if (strides != nullptr) fits &= find_span(geometry, span);
-    fits = fits && has_room(span.high, element_bytes) && span.low != INT64_MIN && has_room(-span.low, element_bytes);
+  fits = fits && !__builtin_mul_overflow(count, static_cast<int64_t>(element_bytes), &bytes);
+  Span& span = reach.span;
+  if (least == 0) {
+    reach = {{0, -1}, true};
+  } else if (fits) {
+    if (strides == nullptr) span.high = count - 1;
+    fits =
+        has_span && has_room(span.high, element_bytes) && span.low != INT64_MIN && has_room(-span.low, element_bytes);
   }
-  int64_t bytes = 0;
-  fits &= !__builtin_mul_overflow(count, static_cast<int64_t>(element_bytes), &bytes);
   require<Message::shape_overflow>(fits, overflow, argument, argument.name);
-  return span;
+  return reach;
 }
 
 void make_compact(Geometry& geometry) noexcept {
@@ -149,13 +128,23 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept {
 // Exact for layouts in which each axis steps over all smaller ones (all that slicing, transposing and padding can
 // make); other layouts count as overlapping.
 bool has_self_overlap(const Geometry& geometry) noexcept {
-  return !is_nested(geometry) && overlaps_when_sorted(geometry);
+  if (geometry.is_empty()) return false;
+  int32_t axes[KINA_MAX_NDIM];
+  const int32_t used = sorted_axes(geometry, axes);
+  uint64_t reach = 0;
+  for (int32_t i = 0; i < used; ++i) {
+    const uint64_t magnitude = magnitude_of(geometry.strides[axes[i]]);
+    if (magnitude <= reach) return true;
+    reach += magnitude * static_cast<uint64_t>(geometry.extents[axes[i]] - 1);
+  }
+  return false;
 }
 
 Span span_of(const Geometry& geometry) noexcept {
   Span span;
   for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
     if (geometry.extents[axis] == 1) continue;  // its stride means nothing
+    if (geometry.extents[axis] == 0) return {0, -1};
     const int64_t reach = (geometry.extents[axis] - 1) * geometry.strides[axis];
     span.low += std::min<int64_t>(reach, 0);
     span.high += std::max<int64_t>(reach, 0);

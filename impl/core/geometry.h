@@ -58,17 +58,25 @@ struct Geometry {
   }
 };
 
-// Elements touched around element 0: from `low` (at most 0) to `high` inclusive. Meaningless for empty geometries.
+// Elements touched around element 0: from `low` (at most 0) to `high` inclusive. An empty geometry has {0, -1}.
 struct Span {
   int64_t low = 0;
   int64_t high = 0;
+
+  bool is_empty() const noexcept { return high < low; }
+};
+
+// What a check finds out on its way.
+struct Reach {
+  Span span;
+  bool is_nested = true;  // each axis steps over all that lie behind it: nothing overlaps
 };
 
 // Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
-// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well, and returned. `overflow` is the
-// clause that an overflow breaks.
-Span check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
-                    uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
+// `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well. `overflow` is the clause that an
+// overflow breaks.
+Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                     uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument, const char* overflow = "KINA-STATUS-25");
 
@@ -82,7 +90,7 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept;
 // True where strides can map two different indices to one element (conservative only above rank 1: see the definition).
 bool has_self_overlap(const Geometry& geometry) noexcept;
 
-// The span of a non-empty geometry that was checked.
+// The span of a geometry that was checked.
 Span span_of(const Geometry& geometry) noexcept;
 
 // -ndim … ndim-1 → 0 … ndim-1, else INVALID_SHAPE under `clause`.

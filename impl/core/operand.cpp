@@ -3,9 +3,8 @@
 
 namespace kina {
 
-bool is_empty_struct(const KinaTensor* tensor, Argument argument) {
+bool is_empty_unless_broken(const KinaTensor* tensor, Argument argument) {
   require<Message::null_pointer>(tensor != nullptr, "KINA-STATUS-23", argument, argument.name);
-  if (tensor->magic == KINA_TENSOR_MAGIC) return false;
   require<Message::bad_magic>(tensor->magic == 0, "KINA-TENSOR-3", argument, argument.name, tensor->magic);
   require<Message::dirty_empty>(is_all_zero(*tensor), "KINA-TENSOR-3", argument, argument.name);
   return true;
@@ -30,15 +29,15 @@ void Operand::validate_borrowed() {
   const DLTensor& dl = tensor_->dl;
   const DtypeRow* row = find_dtype(dtype_of(dl.dtype));
   view_.dtype = dtype_of(dl.dtype);
-  const Span span =
+  const Reach reach =
       check_geometry(view_.geometry, dl.shape, dl.strides, dl.ndim, row == nullptr ? 1 : row->bytes, argument_);
   // A number until the hull is known to lie inside: no pointer goes beyond what the caller has.
   view_.data = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(dl.data) + dl.byte_offset);
-  flags_ |= layout_flags(view_.geometry);
+  flags_ |= layout_flags(view_.geometry, reach);
   const bool has_elements = !view_.geometry.is_empty();
   require<Message::borrowed_null_data>(dl.data != nullptr || !has_elements, "KINA-TENSOR-20", argument_,
                                        argument_.name);
-  if (row != nullptr && has_elements) validate_elements(*row, span);
+  if (row != nullptr && has_elements) validate_elements(*row, reach.span);
   if (device_count(dl.device.device_type) > 0)
     device_ = &require_device(dl.device.device_type, dl.device.device_id, argument_, argument_);
 }

@@ -17,6 +17,7 @@ struct TensorRecord {
   uint32_t flags = 0;
   KinaDtype dtype = 0;
   int32_t ndim = 0;
+  bool is_empty = false;
 
   void show(View& view) const noexcept {
     view.data = data;
@@ -28,14 +29,9 @@ struct TensorRecord {
     show(shown);
     return shown;
   }
-  bool is_empty() const noexcept {
-    for (int32_t axis = 0; axis < ndim; ++axis)
-      if (arrays()[axis] == 0) return true;
-    return false;
-  }
   // The struct as callers see it.
   void write(KinaTensor& out) noexcept {
-    const bool has_bytes = storage->data() != nullptr && !is_empty();
+    const bool has_bytes = storage->data() != nullptr && !is_empty;
     const bool has_axes = ndim != 0;
     const Resource* resource = storage->resource();
     out.dl.data = has_bytes ? storage->data() : nullptr;
@@ -63,6 +59,7 @@ struct TensorRecord {
     for (int32_t axis = 0; axis < ndim; ++axis, ++entry) {
       entry[0] = entry[2 * ndim] = geometry.extents[axis];
       entry[ndim] = entry[3 * ndim] = geometry.strides[axis];
+      made->is_empty |= geometry.extents[axis] == 0;
       keep_loop();
     }
     return made;
@@ -139,6 +136,9 @@ class NewTensor {
 // READ_ONLY where strides can map two different indices to one element.
 inline uint32_t layout_flags(const Geometry& geometry) noexcept {
   return has_self_overlap(geometry) ? uint32_t{KINA_FLAG_READ_ONLY} : 0U;
+}
+inline uint32_t layout_flags(const Geometry& geometry, const Reach& checked) noexcept {
+  return checked.is_nested ? 0U : layout_flags(geometry);
 }
 
 // Flags of what is derived from a tensor with `flags`: OWNED becomes VIEW.

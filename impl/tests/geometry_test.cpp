@@ -41,7 +41,9 @@ TEST(Geometry, SpanIsTheLowestAndTheHighestOffset) {
     EXPECT_EQ(span.low, *std::min_element(offsets.begin(), offsets.end()));
     EXPECT_EQ(span.high, *std::max_element(offsets.begin(), offsets.end()));
     Geometry filled;
-    const Span checked = check_geometry(filled, geometry.extents, geometry.strides, geometry.ndim, 4, {});
+    const Reach reach = check_geometry(filled, geometry.extents, geometry.strides, geometry.ndim, 4, {});
+    const Span checked = reach.span;
+    EXPECT_FALSE(reach.is_nested && has_self_overlap(geometry));
     EXPECT_EQ(checked.low, span.low);
     EXPECT_EQ(checked.high, span.high);
     EXPECT_TRUE(same_layout(filled, geometry));
@@ -81,7 +83,9 @@ TEST(Geometry, CheckedCompactStridesAreThoseOfTheShape) {
     if (wanted.ndim > 0 && random() % 4 == 0) wanted.extents[0] = 0;
     make_compact(wanted);
     Geometry filled;
-    const Span span = check_geometry(filled, wanted.extents, nullptr, wanted.ndim, 8, {});
+    const Span span = check_geometry(filled, wanted.extents, nullptr, wanted.ndim, 8, {}).span;
+    EXPECT_EQ(span.is_empty(), wanted.is_empty());
+    EXPECT_EQ(span_of(wanted).is_empty(), wanted.is_empty());
     ASSERT_EQ(filled.ndim, wanted.ndim);
     EXPECT_TRUE(std::equal(wanted.strides, wanted.strides + wanted.ndim, filled.strides));
     if (wanted.is_empty()) continue;
