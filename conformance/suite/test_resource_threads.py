@@ -131,7 +131,7 @@ def test_a_producer_and_a_consumer_thread_do_not_use_up_a_pool(rt: Executor) -> 
 @clause("KINA-STATUS-32", "6b61c460")
 def test_a_thread_that_is_upstream_hinders_none_of_39_who_need_nothing_from_there(rt: Executor) -> None:
     custom = Custom(rt)
-    resource = pool(rt, custom.make(), growth="KINA_GROWTH_FIXED", growth_bytes=4 * MIB)
+    resource = pool(rt, custom.make(), growth="KINA_GROWTH_FIXED", growth_bytes=64 * MIB)
     deallocate(rt, resource, allocate(rt, resource, 4096), 4096)
     raw, is_upstream, may_return, done = Raw(rt, resource), threading.Event(), threading.Event(), threading.Event()
     asked = len(custom.asked)
@@ -156,7 +156,7 @@ def test_a_thread_that_is_upstream_hinders_none_of_39_who_need_nothing_from_ther
 
     custom.during_allocate = linger
     threads = [
-        threading.Thread(target=lambda: raw.give(raw.take(16 * MIB), 16 * MIB)),
+        threading.Thread(target=lambda: raw.give(raw.take(128 * MIB), 128 * MIB)),
         threading.Thread(target=serve_themselves),
     ]
     for thread in threads:
