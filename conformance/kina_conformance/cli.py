@@ -56,6 +56,7 @@ def parser() -> Parser:
         metavar="clause=KINA-MATMUL-*",
         help="or chapter=, test=; != for all others",
     )
+    run.add_argument("--resource", metavar="TEXT", help="KINA_RESOURCE of the tests; that of this process is not theirs")
     run.add_argument("--seed", type=int, default=0, help="seed of the examples")
     run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
     run.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="longest call, in milliseconds")
@@ -145,7 +146,7 @@ def _run(options: argparse.Namespace) -> int:
     features, lacking = wanted_features(options.profile, library)
     everything = _tests()
     tests = [t for t in selected(everything, options.select) if _in_profile(t, features, library)]
-    settings = Settings(options.lib, options.tier, options.seed, features)
+    settings = Settings(options.lib, options.tier, options.seed, features, options.resource)
     weak = _weakness(options, features, library)
     runner = Runner(settings, tests, max(1, options.jobs), options.timeout / 1000, screen.test)
     screen.begin(Counter(batch.chapter for batch in runner.queue for _ in batch.tests))
@@ -156,7 +157,8 @@ def _run(options: argparse.Namespace) -> int:
         verdict.code, verdict.line = 1, f"NOT CONFORMANT: profile {options.profile} demands {', '.join(lacking)}"
     if options.report is not None:
         told = {"tier": options.tier, "seed": options.seed, "profile": options.profile, "select": options.select}
-        told |= {"jobs": options.jobs, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        told |= {"resource": options.resource, "jobs": options.jobs}
+        told |= {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         reports.write(reports.build(agreed, library, run, verdict, told), options.report)
         screen.line(f"report     {options.report / 'report.html'}")
     for line in closing(agreed, verdict, run, summary(agreed, verdict, run), complete=not weak):
@@ -173,6 +175,8 @@ def _weakness(options: argparse.Namespace, features: frozenset[str], library: Li
     reasons = []
     if options.tier != "standard":
         reasons.append(f"tier {options.tier}")
+    if options.resource is not None:
+        reasons.append(f"KINA_RESOURCE={options.resource}")
     if options.select:
         reasons.append(f"only {' '.join(options.select)}")
     narrower = sorted(set(library.features) - features)

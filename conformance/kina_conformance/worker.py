@@ -47,6 +47,7 @@ class Settings:
     tier: str
     seed: int
     profile: frozenset[str] | None
+    resource: str | None = None  # what KINA_RESOURCE says while the tests run
 
 
 def emit(fd: int, **event: Any) -> None:
@@ -196,6 +197,8 @@ def run_batch(batch: Batch, settings: Settings, journal: Path, output: Path, fd:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ.pop("KINA_RESOURCE", None)
+    if settings.resource is not None:
+        os.environ["KINA_RESOURCE"] = settings.resource
     reporter = Reporter(fd, set(batch.remaining()), settings.profile)
     command = [*arguments(settings, journal), str(suite_path() / batch.file)]
     try:

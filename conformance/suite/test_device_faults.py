@@ -86,6 +86,7 @@ assert [rt.runtime_stream_checkin(s) for s in (first, second)] == [0, 0]
 """,
         KINA_SIM_DEVICES="2",
         KINA_SIM_FAULT=fault.split(",")[0],
+        KINA_RESOURCE="sim=sim",  # each block is an allocation of the driver
     )
 
     assert told == ""

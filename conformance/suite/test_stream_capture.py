@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance.devices import pushed
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.simulated import DEVICE, Graph, Native
 
@@ -169,19 +170,16 @@ def test_a_pool_that_was_refused_its_default_span_grows_for_recorded_work(rt: Ex
 def test_memory_of_recorded_work_comes_from_the_announced_resource_alone(rt: Executor, count: int) -> None:
     taken = Taken(rt)
     x = there(rt, [1.0] * 100)
-    other = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
+    current = rt.call("runtime_resource_current", **CAPTURED).succeeds().out
+    in_force = rt.call("runtime_resource_limit", current, 2**20).succeeds().out
 
-    def live() -> int:
-        return int(rt.call("runtime_resource_info", other).succeeds().out.live_blocks)
-
-    before = live()
-    with taken.recording():
+    with pushed(rt, in_force), taken.recording():
         made = [negated(rt, x) for _ in range(count)]
         allocated = rt.call("runtime_alloc", (7,), ndim=1, dtype="f32", **CAPTURED, stream=None).succeeds().out
         assert taken.live_blocks() == count + 1
     for tensor in [*made, allocated]:
-        assert rt.handle("KinaResource", int(rt.ffi.cast("uintptr_t", tensor.struct.allocator))) != other
-    assert live() == before
+        assert rt.handle("KinaResource", int(rt.ffi.cast("uintptr_t", tensor.struct.allocator))) != in_force
+    assert rt.call("runtime_resource_info", in_force).succeeds().out.allocations == 0
 
 
 @clause("KINA-STREAM-39", "f2ebef15")

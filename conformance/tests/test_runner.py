@@ -156,6 +156,12 @@ def test_a_clean_selection_is_no_claim(library: Path, tmp_path: Path) -> None:
     assert "%" not in judged.text
 
 
+def test_the_resource_that_is_asked_for_is_configured(library: Path, tmp_path: Path) -> None:
+    judged = judge(tmp_path, library, "--resource", "nonsense(", "--select", "clause=KINA-TENSOR-4")
+
+    assert judged.code == 1 and "KINA-TENSOR-4" in judged.verdict, judged.text
+
+
 def test_a_profile_that_the_library_lacks_is_not_met(library: Path, tmp_path: Path) -> None:
     judged = judge(tmp_path, library, "--profile", "full", "--select", "chapter=version")
 
