@@ -56,7 +56,7 @@ def parser() -> Parser:
         metavar="clause=KINA-MATMUL-*",
         help="or chapter=, test=; != for all others",
     )
-    run.add_argument("--resource", metavar="TEXT", help="KINA_RESOURCE of the tests; that of this process is not theirs")
+    run.add_argument("--resource", metavar="TEXT", help="KINA_RESOURCE of the tests; not that of this process")
     run.add_argument("--seed", type=int, default=0, help="seed of the examples")
     run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
     run.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="longest call, in milliseconds")
