@@ -32,7 +32,7 @@ struct Geometry {
   Geometry() = default;  // rank 0: one element
   Geometry(const Geometry& other) noexcept { assign(other.ndim, other.extents, other.strides); }
   Geometry& operator=(const Geometry& other) noexcept {
-    assign(other.ndim, other.extents, other.strides);
+    if (this != &other) assign(other.ndim, other.extents, other.strides);
     return *this;
   }
   // All 32 axes are half a kilobyte, and those that count are few.
