@@ -78,7 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
     if words and words[0].startswith("--") and words[0] not in {"--help", "--version"}:
         words.insert(0, "run")
     try:
-        options = parser().parse_args(words or ["--help"])
+        if not words:
+            return _complain(f"what to do is missing\n{parser().format_help()}")
+        options = parser().parse_args(words)
         actions = {"run": _run, "list": _list, "explain": _explain, "coverage": _coverage, "doctor": _doctor}
         return actions[options.command](options)
     except BrokenPipeError:
@@ -111,6 +113,7 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
         key = key.removesuffix("!")
         if key not in SELECTORS or not value:
             raise SystemExit(f"--select {pattern}: use {', '.join(f'{s}=' for s in SELECTORS)} with a pattern")
+        matched = 0
         for test in tests:
             texts = {
                 "clause": test["clauses"],
@@ -119,6 +122,9 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
             }[key]
             if any(fnmatch.fnmatchcase(text, value) for text in texts) is wanted:
                 found[test["id"]] = test
+                matched += 1
+        if not matched:
+            raise SystemExit(f"--select {pattern}: no test matches it; kina-conformance list names all tests")
     return list(found.values())
 
 

@@ -69,7 +69,9 @@ def clause_states(contract: Contract, outcomes: Iterable[Outcome]) -> dict[str, 
     return states
 
 
-def rows(contract: Contract, library: Library, seen: set[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+def rows(
+    contract: Contract, library: Library, seen: set[tuple[str, str]], states: dict[str, str]
+) -> dict[str, list[tuple[str, str]]]:
     """Declared rows as seen, unseen, or waiting for a device, a feature or an injected fault."""
     only_host = not any(count for name, count in library.devices.items() if name != "kDLCPU")
     found: dict[str, list[tuple[str, str]]] = {"seen": [], "unseen": [], "waiting": []}
@@ -79,8 +81,8 @@ def rows(contract: Contract, library: Library, seen: set[tuple[str, str]]) -> di
         absent = function.feature != "core" and function.feature not in library.features
         for row in function.tags.errors.values():
             pair = (function.name, row.status)
-            causes = [contract.waiting.get(clause) for clause in row.clauses]
-            elsewhere = bool(causes) and all(cause is not None for cause in causes)
+            waiting = [clause in contract.waiting or states.get(clause) == "absent" for clause in row.clauses]
+            elsewhere = bool(waiting) and all(waiting)
             far = only_host and (row.status in _NEEDS_A_DEVICE or function.name in NEED_ACCELERATOR)
             waits = row.injected or far or absent or elsewhere
             found["seen" if pair in seen else "waiting" if waits else "unseen"].append(pair)
@@ -90,7 +92,7 @@ def rows(contract: Contract, library: Library, seen: set[tuple[str, str]]) -> di
 def judge(contract: Contract, library: Library, run: Run, weak: Weakness, complete: bool) -> Verdict:
     """The verdict of a run that took place. `complete`: nothing was left out, so that gaps count."""
     states = clause_states(contract, run.outcomes)
-    sorted_rows = rows(contract, library, run.rows)
+    sorted_rows = rows(contract, library, run.rows, states)
     failed = [c for c, state in states.items() if state == "fail"]
     must = [c for c in failed if contract.clauses[c].level == "MUST"]
     lost = [o for o in run.outcomes if o.outcome == "lost"]

@@ -184,7 +184,9 @@ def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) 
     [
         ("run",),
         ("--lib", "x", "--tier", "enormous"),
+        (),
         ("list", "--select", "colour=red"),
+        ("list", "--select", "chapter=nothing"),
         ("explain", "KINA-NOTHING-1"),
         ("frobnicate",),
     ],
