@@ -1360,7 +1360,8 @@ KINA_API KinaStatus runtime_resource_info(KinaResourceInfo *out, KinaResource re
 /**
  * Lets the nearest pool at or below `resource` give wholly free spans back to its upstream, as long as at least `keep_bytes` free bytes stay.
  *
- * Stores the bytes given back, 0 where there is no pool [KINA-RESOURCE-47]. Spans that hold a live block stay.
+ * Stores the bytes given back, 0 where there is no pool [KINA-RESOURCE-47]. Spans that hold a live block stay, and so does one whose
+ * last use cannot be waited for, as on a stream that captures [KINA-RESOURCE-73].
  *
  * INVALID_ARGUMENT  `resource` is NULL
  * INVALID_HANDLE    `resource` is not live
