@@ -45,9 +45,14 @@ Hold hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream) {
   const auto found = known.entries.find(entry->key);
   if (found != known.entries.end())
     if (Hold shared = found->second->storage->try_hold()) return shared;
+  std::map<Key, Entry*> made{{entry->key, entry.get()}};  // its room comes first: a storage that there is has its entry
   Hold storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
   entry->storage = storage.get();
-  known.entries[entry->key] = entry.get();
+  if (found != known.entries.end()) {
+    found->second = entry.get();
+  } else {
+    known.entries.merge(made);
+  }
   (void)entry.release();  // `forget` ends it
   return storage;
 }
