@@ -80,7 +80,8 @@ class Run {
   void measure_steps(const std::function<double(uint64_t)>& step, double operations, uint64_t steps);
   // For rows that are repeated as a whole.
   void measure_whole(const std::function<void()>& whole, double operations);
-  // Every member of a team of one for each job runs it at the same time.
+  // Every member of a team of one for each job runs it at the same time. A batch has to be long against the time in
+  // which they all wake up.
   void measure_team(Body* body, const std::vector<void*>& jobs, uint64_t batch);
   void report(const char* name, double value);
   // Where there is nothing to time; a check ends the process.
@@ -98,7 +99,8 @@ class Run {
   std::vector<std::unique_ptr<Checked>> checked_;
 };
 
-void add_row(const std::string& name, std::function<void(Run&)> body);
+// `batches` 0: as many as the settings say.
+void add_row(const std::string& name, std::function<void(Run&)> body, uint64_t batches = 0);
 // What a program registers.
 void add_rows();
 

@@ -9,6 +9,7 @@ namespace {
 struct Row {
   std::string name;
   std::function<void(Run&)> body;
+  uint64_t batches;
 };
 std::vector<Row>& rows() {
   static std::vector<Row> all;
@@ -22,7 +23,9 @@ Settings& settings() {
   return all;
 }
 
-void add_row(const std::string& name, std::function<void(Run&)> body) { rows().push_back({name, std::move(body)}); }
+void add_row(const std::string& name, std::function<void(Run&)> body, uint64_t batches) {
+  rows().push_back({name, std::move(body), batches == 0 ? settings().batches : batches});
+}
 
 namespace {
 
@@ -71,7 +74,7 @@ int main(int count, char** arguments) {
                                    Run run(&state);
                                    row.body(run);
                                  })
-        ->Iterations(static_cast<benchmark::IterationCount>(settings().batches))
+        ->Iterations(static_cast<benchmark::IterationCount>(row.batches))
         ->UseManualTime();
   int rest_count = static_cast<int>(rest.size());
   benchmark::Initialize(&rest_count, rest.data());

@@ -5,6 +5,8 @@ namespace kina::bench {
 namespace {
 
 constexpr uint32_t kSlots = 64;
+// Milliseconds, where waking 16 threads takes a tenth of one.
+constexpr uint64_t kOperations = 40000;
 
 // One stream of the host for each thread, or one for all.
 class Streams {
@@ -51,7 +53,7 @@ void in_parallel(Run& run, const Contender& contender, size_t threads, bool is_s
     blocks.back()->fill();
     jobs.push_back(blocks.back()->job());
   }
-  run.measure_team(&replace_blocks, jobs, 2000);
+  run.measure_team(&replace_blocks, jobs, kOperations);
 }
 
 // The second thread gives back what the first one took. `of`: whose time it is.
@@ -85,13 +87,16 @@ void add_thread_rows() {
   std::vector<int> counts = {1};
   for (int threads = 2; threads < settings().threads; threads *= 2) counts.push_back(threads);
   if (settings().threads > 1) counts.push_back(settings().threads);
+  const uint64_t batches = std::max<uint64_t>(settings().batches / 20, 1);
   for (const Contender& each : contenders()) {
     for (const int threads : counts) {
       const std::string name = std::to_string(threads) + "/" + each.name;
       const auto members = static_cast<size_t>(threads);
-      add_row("T8/own_streams/" + name, [&each, members](Run& run) { in_parallel(run, each, members, false); });
+      add_row(
+          "T8/own_streams/" + name, [&each, members](Run& run) { in_parallel(run, each, members, false); }, batches);
       if (each.source == nullptr)
-        add_row("T9/one_stream/" + name, [&each, members](Run& run) { in_parallel(run, each, members, true); });
+        add_row(
+            "T9/one_stream/" + name, [&each, members](Run& run) { in_parallel(run, each, members, true); }, batches);
     }
     add_row(std::string("T10/remote_free/") + each.name, [&](Run& run) { remote_free(run, each); });
   }
