@@ -183,6 +183,8 @@ class Tensor:
 
     def view(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
         """A view inside this tensor's bytes; strides and offset count elements."""
+        if len(shape) != len(strides):
+            raise ValueError(f"{len(strides)} strides for {len(shape)} extents")
         return self._call("runtime_view", list(shape), list(strides), len(shape), offset, 0)
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
@@ -191,7 +193,9 @@ class Tensor:
 
     def transpose(self, *axes: int | Sequence[int]) -> Tensor:
         permutation = _spread(axes) if axes else list(range(self.ndim))[::-1]
-        return self._call("runtime_gpu_transpose", [axis % max(self.ndim, 1) for axis in permutation])
+        if len(permutation) != self.ndim:  # the runtime reads one entry for each axis
+            raise ValueError(f"{len(permutation)} axes for a tensor of rank {self.ndim}")
+        return self._call("runtime_gpu_transpose", permutation)
 
     @property
     def T(self) -> Tensor:

@@ -70,6 +70,26 @@ def test_views_share_and_copies_do_not() -> None:
     assert tensor[:1].broadcast_to((2, 3, 4)).numpy().tolist() == np.broadcast_to(source[:1], (2, 3, 4)).tolist()
 
 
+def test_a_permutation_names_each_axis_once() -> None:
+    tensor = kina.asarray(array())
+
+    for axes in ((0,), (0, 1, 2, 3)):
+        with pytest.raises(ValueError, match=f"{len(axes)} axes for a tensor of rank 3"):
+            tensor.transpose(*axes)
+    for axes in ((0, 1, 5), (0, 1, -4), (0, 1, 1)):
+        with pytest.raises(kina.KinaError, match="INVALID_SHAPE"):
+            tensor.transpose(axes)
+    assert kina.asarray(2.5).T.item() == 2.5
+
+
+def test_a_view_has_a_stride_for_each_extent() -> None:
+    tensor = kina.asarray(array())
+
+    assert tensor.view((2, 2), (4, 1), 4).tolist() == array().ravel()[4:].reshape(5, 4)[:2, :2].tolist()
+    with pytest.raises(ValueError, match="1 strides for 2 extents"):
+        tensor.view((2, 2), (4,))
+
+
 def test_properties_are_those_of_the_array() -> None:
     tensor = kina.zeros((2, 0, 3), "i16")
     scalar = kina.asarray(np.float64(2.5))
