@@ -76,9 +76,9 @@ def test_a_permutation_names_each_axis_once() -> None:
     for axes in ((0,), (0, 1, 2, 3)):
         with pytest.raises(ValueError, match=f"{len(axes)} axes for a tensor of rank 3"):
             tensor.transpose(*axes)
-    for axes in ((0, 1, 5), (0, 1, -4), (0, 1, 1)):
+    for wrong in ((0, 1, 5), (0, 1, -4), (0, 1, 1)):
         with pytest.raises(kina.KinaError, match="INVALID_SHAPE"):
-            tensor.transpose(axes)
+            tensor.transpose(wrong)
     assert kina.asarray(2.5).T.item() == 2.5
 
 
