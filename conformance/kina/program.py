@@ -90,6 +90,7 @@ class Function:
         status = self._call(outputs, [tensor.struct for tensor in inputs])
         check(self._program.runtime, status)
         if out is not None:
+            out.struct[0] = outputs[0]  # an empty one has received its tensor
             return out
         results = tuple(self._adopted(outputs[i]) for i in range(self.output_count))
         return results[0] if self.output_count == 1 else results

@@ -202,7 +202,7 @@ def test_without_growth_and_initial_size_the_span_is_a_gibibyte_or_the_maximum(r
     deallocate(rt, resource, allocate(rt, resource, 100), 100)
 
     assert [size for size, _, _ in custom.asked] == [maximum or 1 << 30]
-    assert Info(rt, resource).reserved_bytes == maximum or 1 << 30
+    assert Info(rt, resource).reserved_bytes == (maximum or 1 << 30)
 
 
 @clause("KINA-RESOURCE-41", "d5e5bd74")
