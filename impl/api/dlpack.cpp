@@ -62,8 +62,8 @@ ExportTerms checked_export(const Call& call, const Operand& tensor, const Dlpack
       options.has(KINA_DLPACK_READ_ONLY) || (!terms.is_copy && (tensor.flags() & KINA_FLAG_READ_ONLY) != 0);
   terms.stream = options.stream();
   if (terms.stream && &terms.stream->device() != &tensor.device())
-    refuse<Message::device_mismatch>("KINA-DLPACK-52", kStream, kStream.name, terms.stream->device().type(),
-                                     terms.stream->device().id(), tensor.device().type(), tensor.device().id());
+    refuse<Message::device_mismatch>("KINA-DLPACK-52", kStream, kStream.name, terms.stream->device().name(),
+                                     tensor.device().name());
   return terms;
 }
 

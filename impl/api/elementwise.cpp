@@ -33,9 +33,9 @@ KinaDtype binary_result(KinaBinaryOp op, KinaDtype dtype, const Output& out) {
 
 template <class Args>
 void require_row(Row<Args> row, bool is_known, int32_t op, Argument argument, KinaDtype dtype) {
-  require<Message::op_unknown>(is_known, "KINA-ELEMENTWISE-6", argument, op);
+  require<Message::op_unknown>(is_known, "KINA-ELEMENTWISE-6", argument, argument.name, op);
   if (row == nullptr) [[unlikely]]
-    refuse<Message::op_not_offered>("KINA-ELEMENTWISE-7", argument, op, name_of(dtype));
+    refuse<Message::op_not_offered>("KINA-ELEMENTWISE-7", argument, argument.name, op, name_of(dtype));
 }
 
 // A 0-dim operand of the host is a scalar wherever the other one lives [KINA-ELEMENTWISE-28].

@@ -23,9 +23,8 @@ void copy(const Call& call, Output& out, const Input& in, Device& target) {
 // There is no device of this type: an `out` that exists lies elsewhere, which is found first.
 [[noreturn]] void refuse_absent(const Output& out, int32_t device_type, const char* mismatch, const char* absent,
                                 Argument argument) {
-  require<Message::device_mismatch>(out.is_empty(), mismatch, kOut, kOut.name, out.is_empty() ? 0 : out.device().type(),
-                                    out.is_empty() ? 0 : out.device().id(), device_type, 0);
-  refuse<Message::device_type_absent>(absent, argument, device_type);
+  require<Message::device_mismatch>(out.is_empty(), mismatch, kOut, kOut.name, out.place(), device_of(device_type, 0));
+  refuse<Message::device_type_absent>(absent, argument, static_cast<DLDeviceType>(device_type));
 }
 
 }  // namespace
@@ -49,7 +48,8 @@ KinaStatus runtime_copy_to_host(KinaTensor* out, const KinaTensor* in) {
     const int32_t place = result.is_empty() ? kDLCPU : result.place().device_type;
     const bool may_be_host =
         place == kDLCPU || place == kDLCUDAHost || place == kDLCUDAManaged || device_count(place) > 0;
-    require<Message::device_mismatch>(may_be_host, "KINA-TENSOR-26", kOut, kOut.name, place, 0, int32_t{kDLCPU}, 0);
+    require<Message::device_mismatch>(may_be_host, "KINA-TENSOR-26", kOut, kOut.name, result.place(),
+                                      device_of(kDLCPU, 0));
     (offer(result), offer(source));
     copy(call, result, source, host_device());
   });

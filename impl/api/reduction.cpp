@@ -101,8 +101,8 @@ KinaStatus runtime_gpu_reduce(KinaTensor* out, const KinaTensor* in, int32_t axi
     result.refuse_overlap(source, InPlace::refused);
     require_elements(reduction, source.geometry(), shape);
     const Row<ReduceArgs> row = device.backend().reduce(reduction.op, source.dtype());
-    require<Message::op_unknown>(reduction.is_known(), "KINA-REDUCTION-7", kOp, op);
-    require<Message::op_not_offered>(row != nullptr, "KINA-REDUCTION-8", kOp, op, name_of(source.dtype()));
+    require<Message::op_unknown>(reduction.is_known(), "KINA-REDUCTION-7", kOp, kOp.name, op);
+    require<Message::op_not_offered>(row != nullptr, "KINA-REDUCTION-8", kOp, kOp.name, op, name_of(source.dtype()));
     Operation operation(call.function, result, {&source}, shape, dtype, device);
     operation.run(row, ReduceArgs{with_reduced_axes(operation.out(), reduction, source.geometry()), source.view()});
     operation.commit();

@@ -84,8 +84,7 @@ void require_block_numbers(uint64_t alignment, const ResourceArgument& resource,
   const Device& device = resource->device();
   const Device& other = stream->device();
   require<Message::resource_stream_elsewhere>(&device == &other, "KINA-RESOURCE-70", stream.argument(),
-                                              stream.argument().name, other.type(), other.id(), device.type(),
-                                              device.id());
+                                              stream.argument().name, other.name(), device.name());
 }
 
 Stream& place_of(const StreamArgument& stream, const ResourceArgument& resource) {
@@ -231,8 +230,8 @@ KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_t
     if (chosen) {
       const Device& place = chosen->device();
       require<Message::resource_elsewhere>(place.type() == device_type && place.id() == device_id, "KINA-RESOURCE-15",
-                                           {4, "resource"}, "resource", place.type(), place.id(), device_type,
-                                           device_id);
+                                           {4, "resource"}, "resource", place.name(),
+                                           device_of(device_type, device_id));
     }
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
     const NamedResource named{chosen.get(), value_of(resource), chosen.argument()};
@@ -282,7 +281,7 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
     const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);
     require<Message::stale_handle>(block.status != KINA_ERROR_INVALID_HANDLE, "KINA-STATUS-26", source.argument(),
                                    "resource", word_of(Kind::resource));
-    if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, source->name());
+    if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, *source);
     *made = block.data;
     learn_names(*source, value_of(resource), value_of(stream), place);
   });

@@ -177,8 +177,8 @@ KinaStatus runtime_peer_open(KinaTensor* out, KinaPeer peer, int32_t device_type
     const Device& owner = shared->storage().device();
     const bool is_reachable =
         &device.backend() == &owner.backend() && device.backend().can_access(device.id(), owner.id());
-    require<Message::peer_unreachable>(is_reachable, "KINA-STORAGE-53", {3, "device_type"}, device.type(), device.id(),
-                                       owner.type(), owner.id());
+    require<Message::peer_unreachable>(is_reachable, "KINA-STORAGE-53", {3, "device_type"}, device.name(),
+                                       owner.name());
     shared->open_on(device, "KINA-STATUS-26", {2, "peer"}).publish(*made);
   });
 }

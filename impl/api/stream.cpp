@@ -67,9 +67,9 @@ KinaStatus runtime_stream_import(KinaStream* out, int32_t device_type, int32_t d
     require<Message::null_pointer>(native != nullptr, "KINA-STATUS-23", {4, "native"}, "native");
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
     require<Message::stream_unknown>(device.backend().is_stream(device.id(), native), "KINA-STREAM-51", {4, "native"},
-                                     "native", device.type(), device.id());
+                                     "native", device.name());
     require<Message::stream_not_native>(device.backend().is_asynchronous(), "KINA-STREAM-12", {2, "device_type"},
-                                        device.type(), device.id());
+                                        device.name());
     *given = name_of(device.import(native));
   });
 }

@@ -12,8 +12,8 @@ inline void require_stream_of(int32_t device_type, int32_t device_id, const Stre
   if (!stream) return;
   const Device& device = stream->device();
   if (device.type() != device_type || device.id() != device_id) [[unlikely]]
-    refuse<Message::stream_elsewhere>("KINA-TENSOR-40", stream.argument(), stream.argument().name, device.type(),
-                                      device.id(), device_type, device_id);
+    refuse<Message::stream_elsewhere>("KINA-TENSOR-40", stream.argument(), stream.argument().name, device.name(),
+                                      device_of(device_type, device_id));
 }
 
 void require_shape_pointer(const int64_t* shape, int32_t ndim, Argument argument) {

@@ -142,7 +142,7 @@ void Check::show() {
 Error Check::error() const {
   const Device& device = point_.stream->device();
   if (is_lost_.load(std::memory_order_acquire))
-    return make_error<Message::device_lost>("KINA-DEVICE-21", {}, device.type(), device.id());
+    return make_error<Message::device_lost>("KINA-DEVICE-21", {}, device.name());
   return make_error<Message::index_out_of_range>("KINA-INDEXING-8", {3, "indices"}, finding_->value, extent_);
 }
 

@@ -155,13 +155,15 @@ void require_device_id(int32_t device_type, int32_t device_id, Argument id_argum
     return;
   const int32_t count = device_count(device_type);
   require<Message::device_id_outside>(count == 0 || (device_id >= 0 && device_id < count), "KINA-STATUS-24",
-                                      id_argument, device_id, count, device_type);
+                                      id_argument, device_of(device_type, device_id), count);
 }
 
 void require_device_type(int32_t device_type, Argument type_argument) {
   if (const char* trouble = trouble_of(device_type))
-    refuse<Message::device_type_troubled>("KINA-STATUS-24", type_argument, device_type, trouble);
-  require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument, device_type);
+    refuse<Message::device_type_troubled>("KINA-STATUS-24", type_argument, static_cast<DLDeviceType>(device_type),
+                                          trouble);
+  require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument,
+                                       static_cast<DLDeviceType>(device_type));
 }
 
 Device& find_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {
@@ -177,8 +179,7 @@ Device& host_device() {
 }
 
 void require_not_lost(const Device& device) {
-  require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.type(),
-                                device.id());
+  require<Message::device_lost>(!device.backend().is_lost(device.id()), "KINA-DEVICE-21", {}, device.name());
 }
 
 Stream& current_stream(Device& device) noexcept {

@@ -207,15 +207,16 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
   const int32_t id = is_host_memory ? 0 : dl.device.device_id;
   const bool is_here = ordered == nullptr || (ordered->device().type() == type && ordered->device().id() == id);
   if (!is_here) [[unlikely]]
-    refuse<Message::device_mismatch>("KINA-DLPACK-2", stream_argument, stream_argument.name, ordered->device().type(),
-                                     ordered->device().id(), type, id);
+    refuse<Message::device_mismatch>("KINA-DLPACK-2", stream_argument, stream_argument.name, ordered->device().name(),
+                                     device_of(type, id));
   if (row == nullptr)
     refuse<Message::dtype_unknown>("KINA-DLPACK-42", argument, argument.name, dl.dtype.code, dl.dtype.bits,
                                    dl.dtype.lanes);
   imported.view.dtype = row->dtype;
   imported.device = known_device(type, id);
   if (imported.device == nullptr) {
-    require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name, type);
+    require<Message::dlpack_device>(device_count(type) > 0, "KINA-DLPACK-43", argument, argument.name,
+                                    static_cast<DLDeviceType>(type));
     imported.device = &require_device(type, id, argument, argument);
   }
   if (is_host_memory && dl.device.device_type != kDLCPU) imported.memory_type = dl.device.device_type;

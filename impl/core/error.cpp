@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 namespace kina {
 namespace {
@@ -30,6 +31,12 @@ constexpr StatusRow kStatuses[] = {
     {KINA_ERROR_VENDOR_LIBRARY, "VENDOR_LIBRARY", KINA_CATEGORY_DEVICE, false},
 };
 
+size_t write_in_turn(char* to, size_t room, std::initializer_list<Part> parts) noexcept {
+  size_t used = 0;
+  for (const Part& part : parts) used += part.write(to + used, room - used);
+  return used;
+}
+
 }  // namespace
 
 const StatusRow* find_status(KinaStatus status) noexcept {
@@ -38,11 +45,36 @@ const StatusRow* find_status(KinaStatus status) noexcept {
   return row == std::end(kStatuses) ? nullptr : row;
 }
 
+const char* word_of(DLDeviceType type) noexcept {
+  switch (type) {
+    case kDLCPU: return "cpu";
+    case kDLCUDA: return "cuda";
+    case kDLCUDAHost: return "cuda_host";
+    case kDLCUDAManaged: return "cuda_managed";
+    case kDLExtDev: return "sim";
+    default: return nullptr;
+  }
+}
+
+Part::Part(DLDevice device) : Part(int64_t{device.device_id}) {
+  kind_ = Kind::device;
+  type_ = device.device_type;
+}
+
 size_t Part::write(char* to, size_t room) const noexcept {
   if (kind_ == Kind::text) {
     const size_t count = std::min(room, std::strlen(text_));
     std::memcpy(to, text_, count);
     return count;
+  }
+  const Part type = static_cast<int32_t>(type_);
+  if (kind_ == Kind::device) {
+    const char* word = word_of(type_);
+    return write_in_turn(to, room, {word == nullptr ? type : word, ":", static_cast<int64_t>(number_)});
+  }
+  if (kind_ == Kind::device_type) {
+    const char* word = word_of(type_);
+    return word == nullptr ? type.write(to, room) : write_in_turn(to, room, {type, " (", word, ")"});
   }
   const bool is_negative = kind_ == Kind::signed_integer && static_cast<int64_t>(number_) < 0;
   uint64_t rest = is_negative ? 0 - number_ : number_;
@@ -70,12 +102,6 @@ void format(char* to, size_t room, const char* text, const Part* parts, size_t c
     }
   }
   to[used] = '\0';
-}
-
-void refuse_out_of_memory(uint64_t bytes) {
-  Error error = make_error<Message::out_of_memory>("KINA-STATUS-44", {}, bytes);
-  error.requested_bytes = bytes;
-  throw error;
 }
 
 }  // namespace kina

@@ -45,7 +45,12 @@ struct Native {
   const char* message = nullptr;
 };
 
-// One value for one `{}` of a message.
+// The word for a device type, as KINA_RESOURCE and the messages spell it; NULL where there is none.
+const char* word_of(DLDeviceType type) noexcept;
+
+constexpr DLDevice device_of(int32_t type, int32_t id) noexcept { return {static_cast<DLDeviceType>(type), id}; }
+
+// One value for one `{}` of a message: a device is written as sim:0, a device type as 12 (sim).
 class Part {
  public:
   template <class Integer>
@@ -53,15 +58,18 @@ class Part {
       : kind_(std::is_signed_v<Integer> ? Kind::signed_integer : Kind::unsigned_integer) {
     number_ = static_cast<uint64_t>(value);
   }
+  Part(DLDevice device);
+  Part(DLDeviceType type) : kind_(Kind::device_type), type_(type) {}
   Part(const char* text) : text_(text == nullptr ? "NULL" : text), kind_(Kind::text) {}
   // Writes the value at `to`, at most `room` characters without a terminator; returns the count written.
   size_t write(char* to, size_t room) const noexcept;
 
  private:
-  enum class Kind : uint8_t { signed_integer, unsigned_integer, text };
+  enum class Kind : uint8_t { signed_integer, unsigned_integer, text, device, device_type };
   uint64_t number_ = 0;
   const char* text_ = nullptr;
   Kind kind_;
+  DLDeviceType type_{};
 };
 
 inline constexpr size_t kMessageBytes = 320;
@@ -108,8 +116,6 @@ void require(bool condition, const char* clause, Argument argument, const Values
   if (!condition) [[unlikely]]
     refuse<kMessage>(clause, argument, values...);
 }
-
-[[noreturn]] void refuse_out_of_memory(uint64_t bytes);
 
 // The fixed properties of a status: its word and what a caller may do about it.
 struct StatusRow {

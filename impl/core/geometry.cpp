@@ -153,7 +153,7 @@ Span span_of(const Geometry& geometry) noexcept {
 }
 
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {
-  require<Message::axis_out_of_range>(axis >= -ndim && axis < ndim, clause, argument, argument.name, axis, ndim);
+  require<Message::axis_out_of_range>(axis >= -ndim && axis < ndim, clause, argument, axis, ndim);
   return axis < 0 ? axis + ndim : axis;
 }
 

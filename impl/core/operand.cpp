@@ -92,8 +92,8 @@ void Output::demand(const Geometry& shape, KinaDtype wanted, const Device& place
                                     ShapeText(shape));
   if (dtype() != wanted)
     refuse<Message::dtype_mismatch>("KINA-TENSOR-26", argument_, argument_.name, name_of(dtype()), name_of(wanted));
-  require<Message::device_mismatch>(&device() == &place, "KINA-TENSOR-26", argument_, argument_.name, device().type(),
-                                    device().id(), place.type(), place.id());
+  require<Message::device_mismatch>(&device() == &place, "KINA-TENSOR-26", argument_, argument_.name, device().name(),
+                                    place.name());
   require<Message::read_only>((flags() & KINA_FLAG_READ_ONLY) == 0, "KINA-TENSOR-14", argument_, argument_.name);
 }
 
@@ -116,14 +116,12 @@ void compare_places(const Operand& a, const Operand& b, const char* clause) {
            device.device_type != kDLCUDAManaged;
   };
   const bool counts = is_absent(here) || is_absent(there);
-  require<Message::device_mismatch>(!counts, clause, b.argument(), b.argument().name,
-                                    static_cast<int32_t>(there.device_type), there.device_id,
-                                    static_cast<int32_t>(here.device_type), here.device_id);
+  require<Message::device_mismatch>(!counts, clause, b.argument(), b.argument().name, there, here);
 }
 
 void refuse_other_device(const Operand& a, const Operand& b) {
-  refuse<Message::device_mismatch>("KINA-TENSOR-31", b.argument(), b.argument().name, b.device().type(),
-                                   b.device().id(), a.device().type(), a.device().id());
+  refuse<Message::device_mismatch>("KINA-TENSOR-31", b.argument(), b.argument().name, b.device().name(),
+                                   a.device().name());
 }
 
 }  // namespace kina

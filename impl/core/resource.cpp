@@ -27,12 +27,27 @@ void raise_to(std::atomic<uint64_t>& peak, uint64_t value) noexcept {
   }
 }
 
+// Names the bound that is in the way, where one of the resources that a request passes has such a bound.
+Error out_of_memory(uint64_t bytes, const Resource& resource) {
+  constexpr const char* kClause = "KINA-STATUS-44";
+  Error error = make_error<Message::out_of_memory>(kClause, {}, bytes, resource.name());
+  for (const Resource* passed = &resource; passed != nullptr; passed = passed->upstream()) {
+    const Resource::Bound bound = passed->bound();
+    if (bound.leaves(bytes)) continue;
+    error =
+        make_error<Message::limit_reached>(kClause, {}, bytes, bound.taken_bytes, bound.maximum_bytes, passed->name());
+    break;
+  }
+  error.requested_bytes = bytes;
+  return error;
+}
+
 }  // namespace
 
-void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const char* name) {
-  if (status == KINA_ERROR_OUT_OF_MEMORY) refuse_out_of_memory(bytes);
-  if (status == KINA_ERROR_DEVICE_LOST) refuse<Message::resource_device_lost>(clause, {}, name);
-  refuse<Message::resource_device>(clause, {}, name);
+void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const Resource& resource) {
+  if (status == KINA_ERROR_OUT_OF_MEMORY) throw out_of_memory(bytes, resource);
+  if (status == KINA_ERROR_DEVICE_LOST) refuse<Message::resource_device_lost>(clause, {}, resource.name());
+  refuse<Message::resource_device>(clause, {}, resource.name());
 }
 
 Resource::Resource(Device& device, Ref<Resource> upstream, std::string name, uint64_t alignment)
@@ -78,7 +93,7 @@ Return Resource::give(void* data, Request request, Stream& stream, std::span<con
 void* Resource::allocate(uint64_t bytes, uint64_t alignment, Stream& stream) {
   const Allocation made = take({bytes, alignment, BlockUse::internal}, stream);
   if (made.status != KINA_SUCCESS) [[unlikely]]
-    refuse_allocation("KINA-RESOURCE-63", made.status, bytes, name());
+    refuse_allocation("KINA-RESOURCE-63", made.status, bytes, *this);
   return made.data;
 }
 

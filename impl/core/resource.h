@@ -95,6 +95,15 @@ class Resource : public Leasable {
   virtual LoggingResource* as_logging() noexcept { return nullptr; }
 
   virtual bool supports_streams() const noexcept = 0;
+  // What its live blocks may reach together, and how much of that is taken.
+  struct Bound {
+    uint64_t maximum_bytes = ~uint64_t{0};
+    uint64_t taken_bytes = 0;
+    bool leaves(uint64_t bytes) const noexcept {
+      return bytes <= maximum_bytes && taken_bytes <= maximum_bytes - bytes;
+    }
+  };
+  virtual Bound bound() const noexcept { return {}; }
   // Fills everything of `info` behind struct_size.
   virtual void describe(KinaResourceInfo& info) const noexcept;
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
@@ -175,7 +184,7 @@ void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resour
 Ref<Resource> share_default(const Device& device) noexcept;
 
 // Throws what a request for `bytes` was refused with.
-[[noreturn]] void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const char* name);
+[[noreturn]] void refuse_allocation(const char* clause, KinaStatus status, uint64_t bytes, const Resource& resource);
 
 // Gives a resource, and what stands upstream of it, borrowed names where they have none.
 void name_resource(Resource& resource);

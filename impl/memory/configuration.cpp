@@ -27,11 +27,7 @@ constexpr WordRow kWords[] = {
     {"limit", Word::limit, 0},
 };
 
-struct DeviceRow {
-  std::string_view text;
-  int32_t device_type;
-};
-constexpr DeviceRow kDevices[] = {{"cpu", kDLCPU}, {"cuda", kDLCUDA}, {"sim", kDLExtDev}};
+constexpr DLDeviceType kDeviceTypes[] = {kDLCPU, kDLCUDA, kDLExtDev};
 
 bool is_word_letter(char letter) noexcept { return (letter >= 'a' && letter <= 'z') || letter == '_'; }
 bool is_digit(char letter) noexcept { return letter >= '0' && letter <= '9'; }
@@ -55,12 +51,12 @@ class Parser {
     if (at_ < text_.size() && text_[at_] == ';') return;  // an empty entry
     const size_t start = at_;
     const std::string_view name = word();
-    for (const DeviceRow& row : kDevices) {
-      if (row.text != name) continue;
-      if (found_.find(row.device_type) != nullptr) return fail_at(start, "the device is named twice");
+    for (const DLDeviceType type : kDeviceTypes) {
+      if (word_of(type) != name) continue;
+      if (found_.find(type) != nullptr) return fail_at(start, "the device is named twice");
       if (!accept('=')) return fail("= is expected");
       DevicePlan plan;
-      plan.device_type = row.device_type;
+      plan.device_type = type;
       resource(plan);
       found_.devices.push_back(std::move(plan));
       return;

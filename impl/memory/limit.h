@@ -10,6 +10,7 @@ class LimitResource final : public AdaptorResource {
   LimitResource(const Ref<Resource>& upstream, uint64_t maximum_bytes)
       : AdaptorResource("limit", upstream), maximum_bytes_(maximum_bytes) {}
   void describe(KinaResourceInfo& info) const noexcept override;
+  Bound bound() const noexcept override { return {maximum_bytes_, claimed_bytes_.load(std::memory_order_relaxed)}; }
   void leak(void* data, uint64_t bytes, uint64_t alignment) noexcept override;
 
  private:

@@ -320,8 +320,7 @@ uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {
 Ref<Resource> make_pool(const Ref<Resource>& upstream, const PoolPlan& plan) {
   Ref<PoolResource> pool = make_counted<PoolResource>(upstream, plan);
   const KinaStatus status = pool->start(current_stream(pool->device()));
-  if (status != KINA_SUCCESS)
-    refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, pool->upstream()->name());
+  if (status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-38", status, plan.initial_bytes, *pool->upstream());
   return pool;
 }
 

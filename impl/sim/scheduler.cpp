@@ -18,7 +18,7 @@ std::atomic<bool> is_forked{false};
 constexpr std::chrono::milliseconds kPatience{2};
 
 [[noreturn]] void refuse_lost(int32_t device) {
-  refuse<Message::device_lost>("KINA-DEVICE-21", {}, int32_t{kDLExtDev}, device);
+  refuse<Message::device_lost>("KINA-DEVICE-21", {}, device_of(kDLExtDev, device));
 }
 
 // What a piece of work does to some of its bytes.

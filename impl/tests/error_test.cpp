@@ -24,11 +24,35 @@ TEST(Messages, EveryRowIsAFailureOfTheTable) {
   }
 }
 
+TEST(Messages, OutOfMemoryNamesTheLimitInTheWay) {
+  KinaResource host = nullptr, limit = nullptr, logged = nullptr;
+  ASSERT_EQ(runtime_resource_host(&host), KINA_SUCCESS);
+  ASSERT_EQ(runtime_resource_limit(&limit, host, 1000), KINA_SUCCESS);
+  ASSERT_EQ(runtime_resource_logging(&logged, limit, nullptr), KINA_SUCCESS);
+  void *first = nullptr, *second = nullptr;
+  ASSERT_EQ(runtime_memory_allocate(&first, logged, 600, 0, nullptr), KINA_SUCCESS);
+
+  EXPECT_EQ(runtime_memory_allocate(&second, logged, 401, 0, nullptr), KINA_ERROR_OUT_OF_MEMORY);
+  EXPECT_STREQ(runtime_last_error_message(), "401 bytes cannot be had: 600 of at most 1000 are in use in limit(host)");
+
+  EXPECT_EQ(runtime_memory_deallocate(logged, first, 600, 0, nullptr), KINA_SUCCESS);
+  EXPECT_EQ(runtime_resource_release(logged), KINA_SUCCESS);
+  EXPECT_EQ(runtime_resource_release(limit), KINA_SUCCESS);
+}
+
 TEST(Format, PutsPartsInOrder) {
   char text[64];
   const Part parts[] = {Part("shape"), Part(int64_t{-3}), Part(~uint64_t{0})};
   format(text, sizeof text, "{} has {} and {}", parts, 3);
   EXPECT_STREQ(text, "shape has -3 and 18446744073709551615");
+}
+
+TEST(Format, NamesDevicesAndTheirTypes) {
+  char text[64];
+  const Part parts[] = {Part(device_of(kDLExtDev, 1)), Part(kDLCUDA), Part(device_of(77, -1)),
+                        Part(device_of(77, 0).device_type)};
+  format(text, sizeof text, "{}, {}, {}, {}", parts, 4);
+  EXPECT_STREQ(text, "sim:1, 2 (cuda), 77:-1, 77");
 }
 
 TEST(Format, CutsWhereTheRoomEnds) {
