@@ -270,14 +270,15 @@ bool Storage::clear_failed(const View& view) {
   return false;
 }
 
-// The view was checked: nothing here leaves 64 bits.
+// The view was checked, so that neither product leaves 64 bits; a borrowed one may say that it reaches further than
+// half of all addresses.
 Hull hull_of(const View& view) noexcept {
   if (view.geometry.is_empty()) return {};
   const Span span = span_of(view.geometry);
   const auto element = static_cast<int64_t>(bytes_of(view.dtype));
-  const auto address = reinterpret_cast<int64_t>(view.data);
-  return {static_cast<uint64_t>(address + span.low * element),
-          static_cast<uint64_t>(address + (span.high + 1) * element)};
+  const auto address = reinterpret_cast<uint64_t>(view.data);
+  return {address + static_cast<uint64_t>(span.low * element),
+          address + static_cast<uint64_t>((span.high + 1) * element)};
 }
 
 }  // namespace kina

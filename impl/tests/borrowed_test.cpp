@@ -51,5 +51,18 @@ TEST_F(BorrowedViews, AreRefusedWhereMemoryRunsOut) {
   EXPECT_EQ(status, KINA_SUCCESS);
 }
 
+TEST(BorrowedBytes, MayReachFurtherThanHalfOfAllAddresses) {
+  constexpr int64_t kElements = (int64_t{1} << 61) - 3;  // as many as 64 bits of bytes allow
+  View view{reinterpret_cast<std::byte*>(uint64_t{1} << 46), KINA_DTYPE_F32, {}};
+  view.geometry.ndim = 1;
+  view.geometry.extents[0] = kElements;
+  view.geometry.strides[0] = 1;
+
+  const Hull hull = hull_of(view);
+
+  EXPECT_EQ(hull.first, uint64_t{1} << 46);
+  EXPECT_EQ(hull.last, (uint64_t{1} << 46) + uint64_t{4} * kElements);
+}
+
 }  // namespace
 }  // namespace kina
