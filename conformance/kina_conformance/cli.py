@@ -102,6 +102,12 @@ def _tests() -> list[dict[str, Any]]:
     return tests
 
 
+def _chapters(test: dict[str, Any]) -> set[str]:
+    """The subject of its file, and the chapters of the contract whose clauses it decides."""
+    subject = Path(test["file"]).stem.removeprefix("test_")
+    return {subject, *(clause.split("-")[1].lower() for clause in test["clauses"])}
+
+
 def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str, Any]]:
     """The tests that match any pattern (`key!=` those that do not match it); all without patterns."""
     if not patterns:
@@ -117,7 +123,7 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
         for test in tests:
             texts = {
                 "clause": test["clauses"],
-                "chapter": [Path(test["file"]).stem.removeprefix("test_")],
+                "chapter": _chapters(test),
                 "test": [test["id"].split("::", 1)[-1]],
             }[key]
             if any(fnmatch.fnmatchcase(text, value) for text in texts) is wanted:

@@ -213,6 +213,13 @@ def test_the_other_commands_answer(arguments: tuple[str, ...], words: str) -> No
     assert done.returncode == 0 and words in done.stdout, done.stdout + done.stderr
 
 
+def test_a_chapter_is_all_tests_that_decide_its_clauses() -> None:
+    whole, part = (command("list", "--select", f"chapter={word}").stdout for word in ("resource", "resource_limit"))
+
+    assert all(f"test_{file}.py" in whole for file in ("resource", "resource_limit", "resource_pool", "process"))
+    assert "test_resource_limit.py" in part and "test_resource_pool.py" not in part
+
+
 def test_the_doctor_looks_at_the_library_before_the_suite() -> None:
     done = command("doctor", "--lib", "libm.so.6")
 
