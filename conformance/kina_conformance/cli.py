@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import report as reports
+from .configuration import complaint
 from .contract import CHAPTERS, Contract, contract
 from .library import Library, examine, feature_names
 from .runner import Run, Runner
@@ -148,6 +149,9 @@ def wanted_features(profile: str, library: Library) -> tuple[frozenset[str], lis
 
 
 def _run(options: argparse.Namespace) -> int:
+    problem = complaint(options.resource or "")
+    if problem:
+        raise SystemExit(f"--resource {options.resource}: {problem}")
     agreed = contract()
     library = examine(options.lib)
     screen = Screen(options.format == "auto" and sys.stdout.isatty())

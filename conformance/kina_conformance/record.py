@@ -50,5 +50,5 @@ class Record:
     def __repr__(self) -> str:
         if not self.readable or self.status == "SUCCESS":
             return "no record" if self.readable else "record unreadable"
-        blamed = f"argument {self.argument} ({self.argument_name})"
-        return f"{self.status} in {self.function}, {blamed}, {self.clause}: {self.message}"
+        blamed = f", argument {self.argument} ({self.argument_name})" if self.argument else ""
+        return f"{self.status} in {self.function}{blamed}, {self.clause or 'no clause'}: {self.message}"

@@ -158,19 +158,19 @@ def _facts(report: dict[str, Any]) -> str:
     facts = {
         "library": library["path"],
         "sha256": library["sha256"],
-        "build id": library["build_id"] or "none",
+        "build id": library["build_id"],
         "ABI": library["abi_version"],
         "version": library["version"],
         "features": ", ".join(library["features"]),
         "devices": ", ".join(f"{name} {count}" for name, count in library["devices"].items()),
         "suite": f"{report['suite']['version']}, spec {report['suite']['spec']}",
-        "settings": ", ".join(f"{k} {v}" for k, v in settings.items()),
+        "settings": ", ".join(f"{k} {v}" for k, v in settings.items() if v not in (None, [])),
         "tests": ", ".join(f"{count} {word}" for word, count in counts["tests"].items()),
         "calls": f"{counts['calls']:,}, {counts['distinct_calls']:,} distinct, {counts['failing_calls']:,} refused",
         "status rows": f"{rows['seen']} seen, {rows['unseen']} not seen, {rows['waiting']} waiting",
         "time": f"{counts['seconds']} s",
     }
-    return "".join(f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in facts.items())
+    return "".join(f"<tr><th>{key}</th><td>{escape(str(value))}</td></tr>" for key, value in facts.items() if value)
 
 
 def _seconds(report: dict[str, Any]) -> str:

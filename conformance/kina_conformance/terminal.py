@@ -33,7 +33,8 @@ class Screen:
         features = " ".join(library.features) or "none"
         self.line(f"kina-conformance {version}   spec {spec}   seed {seed}")
         self.line(f"library   {library.path}")
-        self.line(f"          sha256 {library.sha256[:16]}   build id {library.build_id[:16] or 'none'}")
+        if library.sha256:  # else the loader knows where it found it
+            self.line(f"          sha256 {library.sha256[:16]}   build id {library.build_id[:16] or 'none'}")
         self.line(f"          ABI {library.abi_version or '?'}   {library.version or 'no version'}   claims {features}")
         self.line("")
 

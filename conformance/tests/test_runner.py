@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kina_conformance.configuration import complaint
 from runtimes import build
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,6 +96,7 @@ def test_a_hostile_function_is_reported_and_the_run_goes_on(
 
     assert judged.code == 1, judged.text
     assert any(message.startswith(words) for message in judged.messages(outcome)), judged.messages(outcome)
+    assert "Extension modules" not in judged.text and "Python error" not in judged.text, "a crash is not Python's"
     assert judged.outcomes()["passed"] > 20, "the tests that do not call it pass"
     assert "lost" not in judged.outcomes()
     device = [test for test in judged.report["tests"] if test["chapter"] == "device"]
@@ -157,9 +159,34 @@ def test_a_clean_selection_is_no_claim(library: Path, tmp_path: Path) -> None:
 
 
 def test_the_resource_that_is_asked_for_is_configured(library: Path, tmp_path: Path) -> None:
-    judged = judge(tmp_path, library, "--resource", "nonsense(", "--select", "clause=KINA-TENSOR-4")
+    judged = judge(tmp_path, library, "--resource", "cpu=limit(host,0)", "--select", "clause=KINA-TENSOR-4")
 
     assert judged.code == 1 and "KINA-TENSOR-4" in judged.verdict, judged.text
+
+
+@pytest.mark.parametrize(
+    "text", ["cpu=hst", "gpu=host", "cpu", "cpu=pool(", "cpu=host;cpu=host", "cpu=pool(host))", "cpu=limit(host,1 0)"]
+)
+def test_a_resource_outside_the_grammar_is_a_usage_error(library: Path, text: str) -> None:
+    done = command("--lib", str(library), "--resource", text)
+
+    assert done.returncode == 64 and done.stdout == ""
+    assert done.stderr.startswith(f"kina-conformance: --resource {text}: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ";;",
+        "cuda=cuda",
+        "\tcpu=limit( pool ( host ) , 1000000 )\t; ;",
+        "cpu=limit(pool(host),18446744073709551615)",
+        "cuda=logging(pool(cuda_async));cpu=pool(host);sim=pool(sim)",
+    ],
+)
+def test_what_the_grammar_allows_is_no_usage_error(text: str) -> None:
+    assert complaint(text) == ""
 
 
 def test_a_profile_that_the_library_lacks_is_not_met(library: Path, tmp_path: Path) -> None:
