@@ -38,6 +38,7 @@ TEST(Messages, OutOfMemoryNamesTheLimitInTheWay) {
   EXPECT_EQ(runtime_memory_deallocate(logged, first, 600, 0, nullptr), KINA_SUCCESS);
   EXPECT_EQ(runtime_resource_release(logged), KINA_SUCCESS);
   EXPECT_EQ(runtime_resource_release(limit), KINA_SUCCESS);
+  EXPECT_EQ(runtime_resource_release(host), KINA_SUCCESS);
 }
 
 TEST(Format, PutsPartsInOrder) {
