@@ -9,11 +9,14 @@ if TYPE_CHECKING:
 
 
 class KinaError(RuntimeError):
-    """A status that is not SUCCESS, with the runtime's own words for it."""
+    """A status that is not SUCCESS, with the runtime's own words for it; what it does not say is empty."""
 
-    def __init__(self, status: str, message: str, clause: str = "") -> None:
-        super().__init__(f"{status}: {message}")
+    def __init__(self, status: str, message: str, *, function: str = "", argument: str = "", clause: str = "") -> None:
+        super().__init__(f"{status}: {message} [{clause}]" if clause else f"{status}: {message}")
         self.status = status
+        self.message = message
+        self.function = function
+        self.argument = argument
         self.clause = clause
 
 
@@ -29,10 +32,15 @@ def failure(runtime: Runtime, status: int, kind: type[KinaError] = KinaError) ->
     """The exception for a failing call of this thread."""
     info = runtime.ffi.new("KinaErrorInfo *")
     info.struct_size = runtime.ffi.sizeof("KinaErrorInfo")
-    known = runtime.runtime_last_error(info) == 0 and info.status == status
-    message = runtime.ffi.string(info.message).decode() if known else "the runtime left no record"
-    clause = runtime.ffi.string(info.clause).decode() if known and info.clause != runtime.ffi.NULL else ""
-    return kind(runtime.status_name(status), f"{message} [{clause}]" if clause else message, clause)
+    name = runtime.status_name(status)
+    if runtime.runtime_last_error(info) != 0 or info.status != status:
+        return kind(name, "the runtime left no record")
+    text = {
+        field: "" if value == runtime.ffi.NULL else runtime.ffi.string(value).decode(errors="replace")
+        for field in ("message", "function", "argument_name", "clause")
+        for value in [getattr(info, field)]
+    }
+    return kind(name, text["message"], function=text["function"], argument=text["argument_name"], clause=text["clause"])
 
 
 def check(runtime: Runtime, status: int, kind: type[KinaError] = KinaError) -> None:

@@ -148,8 +148,11 @@ def test_asarray_shares_where_it_can_and_copies_where_it_must() -> None:
 
 
 def test_errors_say_what_was_wrong() -> None:
-    with pytest.raises(kina.KinaError, match=r"^INVALID_SHAPE: .*\[KINA-TENSOR-15\]$"):
+    with pytest.raises(kina.KinaError, match=r"^INVALID_SHAPE: .*\[KINA-TENSOR-15\]$") as refused:
         kina.zeros((2, -1))
+    error = refused.value
+    assert (error.status, error.function, error.argument) == ("INVALID_SHAPE", "runtime_alloc", "shape")
+    assert error.clause == "KINA-TENSOR-15" and str(error) == f"INVALID_SHAPE: {error.message} [KINA-TENSOR-15]"
     with pytest.raises(kina.KinaError, match=r"^UNSUPPORTED"):
         kina.zeros((2,), device="cuda_host" if not _has_cuda() else (99, 0))
     with pytest.raises(ValueError, match="no device"):
