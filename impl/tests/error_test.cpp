@@ -25,18 +25,18 @@ TEST(Messages, EveryRowIsAFailureOfTheTable) {
 }
 
 TEST(Messages, OutOfMemoryNamesTheLimitInTheWay) {
-  KinaResource host = nullptr, limit = nullptr, logged = nullptr;
+  KinaResource host = nullptr, limit = nullptr, outer = nullptr;
   ASSERT_EQ(runtime_resource_host(&host), KINA_SUCCESS);
   ASSERT_EQ(runtime_resource_limit(&limit, host, 1000), KINA_SUCCESS);
-  ASSERT_EQ(runtime_resource_logging(&logged, limit, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_resource_limit(&outer, limit, 10'000), KINA_SUCCESS);
   void *first = nullptr, *second = nullptr;
-  ASSERT_EQ(runtime_memory_allocate(&first, logged, 600, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_memory_allocate(&first, outer, 600, 0, nullptr), KINA_SUCCESS);
 
-  EXPECT_EQ(runtime_memory_allocate(&second, logged, 401, 0, nullptr), KINA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(runtime_memory_allocate(&second, outer, 401, 0, nullptr), KINA_ERROR_OUT_OF_MEMORY);
   EXPECT_STREQ(runtime_last_error_message(), "401 bytes cannot be had: 600 of at most 1000 are in use in limit(host)");
 
-  EXPECT_EQ(runtime_memory_deallocate(logged, first, 600, 0, nullptr), KINA_SUCCESS);
-  EXPECT_EQ(runtime_resource_release(logged), KINA_SUCCESS);
+  EXPECT_EQ(runtime_memory_deallocate(outer, first, 600, 0, nullptr), KINA_SUCCESS);
+  EXPECT_EQ(runtime_resource_release(outer), KINA_SUCCESS);
   EXPECT_EQ(runtime_resource_release(limit), KINA_SUCCESS);
   EXPECT_EQ(runtime_resource_release(host), KINA_SUCCESS);
 }
