@@ -60,12 +60,8 @@ def emit(fd: int, **event: Any) -> None:
 def arguments(settings: Settings, journal: Path | None) -> list[str]:
     """Pytest on the suite, deaf to the configuration of whoever runs it."""
     found = ["-c", os.devnull, "--rootdir", str(suite_path()), "-s"]
-    for name in (
-        "cacheprovider",
-        "terminal",
-        "faulthandler",
-    ):  # the last would talk of Python where the library crashed
-        found += ["-p", f"no:{name}"]
+    # The last one would talk of Python where the library crashed.
+    found += [word for name in ("cacheprovider", "terminal", "faulthandler") for word in ("-p", f"no:{name}")]
     found += ["--strict-markers", "--tier", settings.tier, "--kina-seed", str(settings.seed)]
     found += ["--lib", settings.library] if settings.library else []
     return found + (["--journal", str(journal)] if journal else [])
