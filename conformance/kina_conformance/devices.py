@@ -14,7 +14,7 @@ from .memory import Handle, Tensor
 from .resources import Info
 
 SIMULATED = 12
-FIRST, SECOND = (SIMULATED, 0), (SIMULATED, 1)
+HOST, FIRST, SECOND = (1, 0), (SIMULATED, 0), (SIMULATED, 1)
 Device = tuple[int, int]
 
 
@@ -72,17 +72,27 @@ def pool(rt: Executor, device: Device = FIRST, **params: Any) -> Handle:
     return made
 
 
-def there(rt: Executor, values: ArrayLike, stream: Handle | None = None, device: Device = FIRST) -> Tensor:
-    """These f32 values in new memory of a device, written by `stream`."""
-    source = rt.tensor("f32", len(values), values)  # type: ignore[arg-type]
+def there(
+    rt: Executor, values: ArrayLike, stream: Handle | None = None, device: Device = FIRST, dtype: str = "f32"
+) -> Tensor:
+    """These values along one axis in new memory of a device, written by `stream`."""
+    source = rt.tensor(dtype, len(values), values)  # type: ignore[arg-type]
     with contextlib.nullcontext() if stream is None else pushed(rt, stream):
         made: Tensor = rt.call("runtime_copy", source, *device).succeeds().out
     return made
 
 
 def back(rt: Executor, tensor: Tensor) -> list[float]:
+    """What a tensor holds, read on the host."""
     values: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
     return values
+
+
+def part(rt: Executor, tensor: Tensor, count: int, *, stride: int = 1, offset: int = 0) -> Tensor:
+    """A view of every `stride`-th element from `offset` on."""
+    arguments = {"shape": (count,), "strides": (stride,), "ndim": 1, "offset_elements": offset, "flags": 0}
+    made: Tensor = rt.call("runtime_view", tensor, **arguments).succeeds().out
+    return made
 
 
 def negated(rt: Executor, tensor: Tensor, stream: Handle | None = None) -> Tensor:

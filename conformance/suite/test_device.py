@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kina_conformance import Executor, Tensor, clause
+from kina_conformance import Executor, clause
 from kina_conformance.alone import alone
+from kina_conformance.devices import back, there
 from kina_conformance.memory_cases import memory_case
 
 CPU, CUDA, PINNED, SIMULATED, MANAGED = 1, 2, 3, 12, 13
@@ -272,20 +273,10 @@ def test_a_forked_child_still_has_the_host(rt: Executor) -> None:
 # ---- devices that run behind the call --------------------------------------------------------------------------------
 
 
-def on_device(rt: Executor, values: list[float], number: int = 0) -> Tensor:
-    tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), SIMULATED, number).succeeds().out
-    return tensor
-
-
-def read_back(rt: Executor, tensor: Tensor) -> list[float]:
-    result: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
-    return result
-
-
 @clause("KINA-DEVICE-11", "c4ca50fc")
 @pytest.mark.needs("sim")
 def test_after_waiting_for_a_device_its_streams_are_idle(rt: Executor) -> None:
-    x = on_device(rt, [1, 2, 3])
+    x = there(rt, [1, 2, 3])
     streams = [rt.call("runtime_stream_checkout", SIMULATED, 0).succeeds().out for _ in range(3)]
     for stream in streams:
         rt.call("runtime_stream_push", stream).succeeds()
@@ -294,7 +285,7 @@ def test_after_waiting_for_a_device_its_streams_are_idle(rt: Executor) -> None:
     rt.call("runtime_device_synchronize", device_type=SIMULATED, device_id=0).succeeds()
 
     assert [rt.call("runtime_stream_query", stream).succeeds().out for stream in streams] == [1, 1, 1]
-    assert read_back(rt, x) == [-1, -2, -3]
+    assert back(rt, x) == [-1, -2, -3]
 
 
 @clause("KINA-DEVICE-17", "6eb1b3d6")

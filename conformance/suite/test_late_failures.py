@@ -10,24 +10,18 @@ import pytest
 
 from kina_conformance import Executor, clause
 from kina_conformance.alone import alone
+from kina_conformance.devices import SECOND, SIMULATED, back, checkout, main, part, pushed, there
 from kina_conformance.memory import Tensor
 from kina_conformance.simulated import Native
 
 pytestmark = pytest.mark.needs("sim")
 
-SIM = 12  # device type of simulated devices
 GATHER, NEGATE = "runtime_gpu_gather", "runtime_gpu_unary"
-
-
-def there(rt: Executor, dtype: str, values: Any, device_id: int = 0) -> Tensor:
-    """A tensor of one axis on a simulated device."""
-    made: Tensor = rt.call("runtime_copy", rt.tensor(dtype, len(values), values), SIM, device_id).succeeds().out
-    return made
 
 
 def gathered(rt: Executor, indices: Sequence[int], out: Tensor | None = None) -> Tensor:
     """Elements of [10, 20, 30, 40], on the device; the call succeeds whatever the indices are."""
-    call = rt.call(GATHER, there(rt, "f32", [10, 20, 30, 40]), there(rt, "i64", indices))
+    call = rt.call(GATHER, there(rt, [10, 20, 30, 40]), there(rt, indices, dtype="i64"))
     if out is None:
         made: Tensor = call.succeeds().out
         return made
@@ -49,12 +43,6 @@ def added(rt: Executor, a: Tensor, b: Tensor) -> Tensor:
     return made
 
 
-def part(rt: Executor, x: Tensor, count: int, stride: int = 1, offset: int = 0) -> Tensor:
-    arguments = {"shape": (count,), "strides": (stride,), "ndim": 1, "offset_elements": offset, "flags": 0}
-    made: Tensor = rt.call("runtime_view", x, **arguments).succeeds().out
-    return made
-
-
 def failure(rt: Executor, x: Tensor) -> int:
     """The failure that the bytes turn out to carry, 0 for none."""
     return int(rt.call("runtime_failure_get", x).succeeds().out.failure)
@@ -64,32 +52,6 @@ def report(rt: Executor, x: Tensor) -> tuple[str, str | None, list[str | None], 
     info = rt.call("runtime_failure_get", x).succeeds().out
     names = [rt.string(info.skipped[i]) for i in range(info.skipped_count)]
     return rt.lib.status_name(info.status), rt.string(info.function), names, int(info.skipped_total)
-
-
-def values(rt: Executor, x: Tensor) -> list[float]:
-    made: list[float] = rt.call("runtime_copy_to_host", x).succeeds().out.numpy().tolist()
-    return made
-
-
-def checkout(rt: Executor, device_id: int = 0) -> Any:
-    return rt.call("runtime_stream_checkout", SIM, device_id).succeeds().out
-
-
-def main(rt: Executor) -> Any:
-    return rt.call("runtime_stream_main", SIM, 0).succeeds().out
-
-
-class On:
-    """Within it work of the device goes to `stream`."""
-
-    def __init__(self, rt: Executor, stream: Any) -> None:
-        self.rt, self.stream = rt, stream
-
-    def __enter__(self) -> None:
-        self.token = self.rt.call("runtime_stream_push", self.stream).succeeds().out
-
-    def __exit__(self, *_: object) -> None:
-        self.rt.call("runtime_scope_pop", self.token).succeeds()
 
 
 # ---- the way of a check ----------------------------------------------------------------------------------------------
@@ -102,7 +64,7 @@ def test_a_bad_index_reaches_the_host_through_ten_calls_on_other_streams(rt: Exe
     bad = gathered(rt, [0, 4, 1])
     chain = [bad]
     for _ in range(10):
-        with On(rt, checkout(rt)):
+        with pushed(rt, checkout(rt)):
             chain.append(negated(rt, chain[-1]))
 
     call = rt.call("runtime_copy_to_host", chain[-1])
@@ -120,7 +82,7 @@ def test_of_a_long_way_the_newest_names_are_told(rt: Executor) -> None:
     for _ in range(10):
         x = negated(rt, x)
     for _ in range(10):
-        x = added(rt, x, there(rt, "f32", [1]))
+        x = added(rt, x, there(rt, [1]))
 
     assert report(rt, x) == ("INDEX_OUT_OF_RANGE", GATHER, ["runtime_gpu_binary"] * 10 + [NEGATE] * 6, 20)
 
@@ -129,7 +91,7 @@ def test_of_a_long_way_the_newest_names_are_told(rt: Executor) -> None:
 def test_a_check_that_finds_nothing_is_gone(rt: Executor) -> None:
     x = negated(rt, gathered(rt, [3, 0]))
 
-    assert values(rt, x) == [-40, -10]
+    assert back(rt, x) == [-40, -10]
     assert failure(rt, x) == 0
 
 
@@ -140,17 +102,17 @@ def test_the_elements_of_a_bad_index_are_zero(rt: Executor, index: int) -> None:
 
     assert rt.call("runtime_failure_clear", tensor=x).succeeds().was_failed == 1
 
-    assert values(rt, x) == [20, 0, 40]
+    assert back(rt, x) == [20, 0, 40]
 
 
 @clause("KINA-STORAGE-41", "d85f08e3")
 def test_what_does_not_read_the_bytes_is_not_touched(rt: Executor) -> None:
-    base = there(rt, "f32", [1, 2, 3, 4])
-    gathered(rt, [9, 9], out=part(rt, base, 2, 2))  # elements 0 and 2
-    clean, doubtful = negated(rt, part(rt, base, 2, 2, 1)), negated(rt, part(rt, base, 2))
+    base = there(rt, [1, 2, 3, 4])
+    gathered(rt, [9, 9], out=part(rt, base, 2, stride=2))  # elements 0 and 2
+    clean, doubtful = negated(rt, part(rt, base, 2, stride=2, offset=1)), negated(rt, part(rt, base, 2))
 
-    assert values(rt, clean) == [-2, -4]
-    assert failure(rt, part(rt, base, 2, 2, 1)) == 0
+    assert back(rt, clean) == [-2, -4]
+    assert failure(rt, part(rt, base, 2, stride=2, offset=1)) == 0
     assert failure(rt, doubtful) == failure(rt, base) != 0
 
 
@@ -166,7 +128,7 @@ def is_refused(rt: Executor, name: str, *inputs: Any, out: Tensor | None = None,
 
 def stops(rt: Executor, x: Tensor) -> bool:
     """Whether an operation on the device is refused: it looks at what was shown to the host, and shows nothing."""
-    return is_refused(rt, NEGATE, x, op="KINA_UNARY_NEG", out=there(rt, "f32", [0]))
+    return is_refused(rt, NEGATE, x, op="KINA_UNARY_NEG", out=there(rt, [0]))
 
 
 def is_exported(rt: Executor, x: Tensor) -> bool:
@@ -183,7 +145,7 @@ def synchronised(rt: Executor, x: Tensor) -> bool:
 
 
 def device_synchronised(rt: Executor, x: Tensor) -> bool:
-    rt.call("runtime_device_synchronize", SIM, 0).succeeds()
+    rt.call("runtime_device_synchronize", SIMULATED, 0).succeeds()
     return stops(rt, x)
 
 
@@ -215,9 +177,9 @@ def test_a_point_at_which_the_host_looks_resolves_the_check(rt: Executor, point:
 @pytest.mark.parametrize("point", ORDERS)
 @pytest.mark.parametrize("index", [1, 4])
 def test_waiting_for_a_stream_or_a_device_resolves_all_checks_before_it(rt: Executor, point: str, index: int) -> None:
-    with On(rt, checkout(rt)):
+    with pushed(rt, checkout(rt)):
         bad = gathered(rt, [index])
-    with On(rt, main(rt)):
+    with pushed(rt, main(rt)):
         x = negated(rt, bad)
 
     assert ORDERS[point](rt, x) == (index == 4)
@@ -228,7 +190,7 @@ def test_waiting_for_a_stream_or_a_device_resolves_all_checks_before_it(rt: Exec
 @clause("KINA-STORAGE-41", "d85f08e3")
 def test_before_that_a_check_stops_nothing(rt: Executor) -> None:
     x = gathered(rt, [4])
-    out = there(rt, "f32", [5])
+    out = there(rt, [5])
 
     for _ in range(100):
         negated(rt, x, out)
@@ -239,22 +201,22 @@ def test_before_that_a_check_stops_nothing(rt: Executor) -> None:
 @clause("KINA-STORAGE-62", "ff1a3ae6")
 @clause("KINA-INDEXING-24", "438ce622")
 def test_an_out_that_carries_no_check_has_its_answer_at_the_call(rt: Executor) -> None:
-    bytes_ = there(rt, "f32", [0, 0])
+    bytes_ = there(rt, [0, 0])
     borrowed = rt.empty()
     source = rt.ffi.addressof(bytes_.struct.dl)
     bare = rt.function("runtime_wrap")
     assert bare(borrowed.struct, source, bytes_.size_bytes, rt.ffi.NULL, 0) == 0
-    call = rt.call(GATHER, there(rt, "f32", [10, 20]), there(rt, "i64", [0, 2]))
+    call = rt.call(GATHER, there(rt, [10, 20]), there(rt, [0, 2], dtype="i64"))
     assert call.status(out=borrowed) == "INDEX_OUT_OF_RANGE"
-    assert rt.call(GATHER, there(rt, "f32", [10, 20]), there(rt, "i64", [0, 1])).status(out=borrowed) == "SUCCESS"
-    assert values(rt, bytes_) == [10, 20]
+    assert rt.call(GATHER, there(rt, [10, 20]), there(rt, [0, 1], dtype="i64")).status(out=borrowed) == "SUCCESS"
+    assert back(rt, bytes_) == [10, 20]
     assert rt.call(NEGATE, gathered(rt, [0, 4]), op="KINA_UNARY_NEG").status(out=borrowed) == "FAILED_INPUT"
-    rt.call("runtime_device_synchronize", SIM, 0).succeeds()
-    assert values(rt, bytes_) == [10, 20]
+    rt.call("runtime_device_synchronize", SIMULATED, 0).succeeds()
+    assert back(rt, bytes_) == [10, 20]
 
-    nothing = rt.call("runtime_copy", rt.tensor("f32", (2, 0)), SIM, 0).succeeds().out
-    assert rt.call(GATHER, nothing, there(rt, "i64", [2])).status() == "INDEX_OUT_OF_RANGE"
-    rt.call(GATHER, nothing, there(rt, "i64", [1])).succeeds()
+    nothing = rt.call("runtime_copy", rt.tensor("f32", (2, 0)), SIMULATED, 0).succeeds().out
+    assert rt.call(GATHER, nothing, there(rt, [2], dtype="i64")).status() == "INDEX_OUT_OF_RANGE"
+    rt.call(GATHER, nothing, there(rt, [1], dtype="i64")).succeeds()
 
 
 # ---- which one -------------------------------------------------------------------------------------------------------
@@ -264,9 +226,9 @@ def test_an_out_that_carries_no_check_has_its_answer_at_the_call(rt: Executor) -
 @pytest.mark.parametrize("seen_first", ["first", "second", "neither"])
 @pytest.mark.parametrize("first_fails", [True, False])
 def test_the_check_that_was_enqueued_first_is_the_root(rt: Executor, seen_first: str, first_fails: bool) -> None:
-    with On(rt, checkout(rt)):
+    with pushed(rt, checkout(rt)):
         first = gathered(rt, [4 if first_fails else 0])
-    with On(rt, checkout(rt)):
+    with pushed(rt, checkout(rt)):
         second = gathered(rt, [-7])
     both, turned = added(rt, first, second), added(rt, second, first)
     if seen_first != "neither":
@@ -279,7 +241,7 @@ def test_the_check_that_was_enqueued_first_is_the_root(rt: Executor, seen_first:
 
 @clause("KINA-STORAGE-42", "b542cf0e")
 def test_the_root_is_the_first_of_very_many(rt: Executor) -> None:
-    total = there(rt, "f32", [0])
+    total = there(rt, [0])
     bad = [gathered(rt, [4 if number in {7, 60, 150} else 1]) for number in range(200)]
     for x in reversed(bad):
         assert rt.call("runtime_gpu_binary", total, x, op="KINA_BINARY_ADD").status(out=total) == "SUCCESS"
@@ -291,12 +253,12 @@ def test_the_root_is_the_first_of_very_many(rt: Executor) -> None:
 @clause("KINA-STORAGE-64", "ac02552d")
 @clause("KINA-STORAGE-42", "b542cf0e")
 def test_no_number_of_checks_is_waited_for(rt: Executor) -> None:
-    total, values = there(rt, "f32", [0]), there(rt, "f32", [1])
-    good, bad = there(rt, "i64", [0]), there(rt, "i64", [1])
+    total, values = there(rt, [0]), there(rt, [1])
+    good, bad = there(rt, [0], dtype="i64"), there(rt, [1], dtype="i64")
     outs, driver = [rt.empty() for _ in range(300)], Native.of(rt, main(rt))
     waits = driver.counts().host_waits
 
-    with On(rt, checkout(rt)):
+    with pushed(rt, checkout(rt)):
         for number, out in enumerate(outs):
             call = rt.call(GATHER, values, bad if number in {150, 270} else good)
             assert call.status(out=out) == "SUCCESS"
@@ -344,12 +306,12 @@ def test_threads_that_look_at_once_find_one_failure(rt: Executor) -> None:
 @pytest.mark.parametrize("how", ["fill", "operation", "failure_clear", "failure_set"])
 def test_bytes_that_are_written_again_lose_the_check(rt: Executor, how: str) -> None:
     x = gathered(rt, [4] * 6)
-    middle = part(rt, x, 2, 2, 1)  # elements 1 and 3
+    middle = part(rt, x, 2, stride=2, offset=1)  # elements 1 and 3
     other = 0
     if how == "fill":
         rt.call("runtime_fill", tensor=middle, value=bytes(4), value_bytes=4).succeeds()
     elif how == "operation":
-        negated(rt, there(rt, "f32", [0, 0]), middle)
+        negated(rt, there(rt, [0, 0]), middle)
     elif how == "failure_clear":
         assert rt.call("runtime_failure_clear", tensor=middle).succeeds().was_failed == 1
     else:
@@ -358,8 +320,8 @@ def test_bytes_that_are_written_again_lose_the_check(rt: Executor, how: str) -> 
 
     late = failure(rt, part(rt, x, 1))
 
-    assert [failure(rt, part(rt, x, 1, 1, i)) for i in range(6)] == [late, other, late, other, late, late]
-    assert values(rt, negated(rt, there(rt, "f32", [1]))) == [-1]
+    assert [failure(rt, part(rt, x, 1, offset=i)) for i in range(6)] == [late, other, late, other, late, late]
+    assert back(rt, negated(rt, there(rt, [1]))) == [-1]
 
 
 @clause("KINA-STORAGE-60", "27a9783a")
@@ -368,7 +330,7 @@ def test_what_was_read_before_keeps_the_check(rt: Executor) -> None:
     y = negated(rt, x)
     rt.call("runtime_fill", tensor=x, value=bytes(4), value_bytes=4).succeeds()
 
-    assert values(rt, x) == [0]
+    assert back(rt, x) == [0]
     assert rt.call("runtime_copy_to_host", y).status() == "FAILED_INPUT"
 
 
@@ -385,7 +347,7 @@ def test_the_check_outlives_the_tensor_that_raised_it(rt: Executor) -> None:
 
 
 def reach_each_other(rt: Executor) -> bool:
-    return all(rt.call("runtime_device_can_access", SIM, a, b).succeeds().out for a, b in [(0, 1), (1, 0)])
+    return all(rt.call("runtime_device_can_access", SIMULATED, a, b).succeeds().out for a, b in [(0, 1), (1, 0)])
 
 
 @clause("KINA-STORAGE-41", "d85f08e3")
@@ -393,7 +355,7 @@ def reach_each_other(rt: Executor) -> bool:
 def test_a_check_travels_to_another_device(rt: Executor) -> None:
     for index in (1, 4):
         x = gathered(rt, [index])
-        y = rt.call("runtime_copy", x, SIM, 1).succeeds().out
+        y = rt.call("runtime_copy", x, SIMULATED, 1).succeeds().out
         z = negated(rt, y)
 
         assert is_refused(rt, "runtime_copy_to_host", z, out=rt.tensor("f32", (1,))) == (index == 4)
@@ -405,21 +367,21 @@ def test_a_check_travels_to_another_device(rt: Executor) -> None:
 def test_a_late_failure_crosses_peers_both_ways(rt: Executor) -> None:
     if not reach_each_other(rt):
         return
-    mine = there(rt, "f32", [1, 2, 3])
+    mine = there(rt, [1, 2, 3])
     peer = rt.call("runtime_peer_share", mine).succeeds().out
-    theirs = rt.call("runtime_peer_open", peer, SIM, 1).succeeds().out
+    theirs = rt.call("runtime_peer_open", peer, SIMULATED, 1).succeeds().out
 
     gathered(rt, [4, 4], out=part(rt, mine, 2))
     assert failure(rt, part(rt, theirs, 2)) == failure(rt, mine) != 0
-    assert failure(rt, part(rt, theirs, 1, 1, 2)) == 0
+    assert failure(rt, part(rt, theirs, 1, offset=2)) == 0
     rt.call("runtime_failure_clear", tensor=mine).succeeds()
 
-    rt.call("runtime_device_synchronize", SIM, 0).succeeds()
-    source = there(rt, "f32", [10, 20], 1)
-    indices = there(rt, "i64", [5], 1)
-    assert rt.call(GATHER, source, indices).status(out=part(rt, theirs, 1, 1, 2)) == "SUCCESS"
-    rt.call("runtime_device_synchronize", SIM, 1).succeeds()
-    assert stops(rt, part(rt, mine, 1, 1, 2)) and not stops(rt, part(rt, mine, 1))
+    rt.call("runtime_device_synchronize", SIMULATED, 0).succeeds()
+    source = there(rt, [10, 20], device=SECOND)
+    indices = there(rt, [5], dtype="i64", device=SECOND)
+    assert rt.call(GATHER, source, indices).status(out=part(rt, theirs, 1, offset=2)) == "SUCCESS"
+    rt.call("runtime_device_synchronize", SIMULATED, 1).succeeds()
+    assert stops(rt, part(rt, mine, 1, offset=2)) and not stops(rt, part(rt, mine, 1))
     assert failure(rt, part(rt, mine, 2)) == 0
 
 

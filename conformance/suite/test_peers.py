@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
-from kina_conformance import Executor, clause, devices
+from kina_conformance import Executor, clause
 from kina_conformance.alone import alone
+from kina_conformance.devices import SIMULATED, back, busy, checkout, part, pushed, there
 from kina_conformance.memory import Handle, Tensor
 
 pytestmark = pytest.mark.needs("sim", "peer", devices=2)
 
-SIM = 12  # device type of simulated devices
 PAIRS = [(0, 1), (1, 0)]
 
 
@@ -31,33 +31,23 @@ class Shared:
         self.mine = self.there(range(8), self.owner)
         self.peer: Handle = rt.call("runtime_peer_share", self.mine).succeeds().out
 
-    def there(self, values: Any, device_id: int) -> Tensor:
-        numbers = list(values)
-        made: Tensor = (
-            self.rt.call("runtime_copy", self.rt.tensor("f32", len(numbers), numbers), SIM, device_id).succeeds().out
-        )
-        return made
+    def there(self, values: Sequence[float], device_id: int) -> Tensor:
+        return there(self.rt, values, device=(SIMULATED, device_id))
 
     def opened(self, peer: Handle | None = None) -> Tensor:
-        made: Tensor = self.rt.call("runtime_peer_open", peer or self.peer, SIM, self.other).succeeds().out
+        made: Tensor = self.rt.call("runtime_peer_open", peer or self.peer, SIMULATED, self.other).succeeds().out
         return made
 
     def settled(self) -> None:
         """The order that callers owe: everything so far has run on both devices."""
         for device_id in (0, 1):
-            self.rt.call("runtime_device_synchronize", SIM, device_id).succeeds()
+            self.rt.call("runtime_device_synchronize", SIMULATED, device_id).succeeds()
 
 
 def shared_on(rt: Executor, pair: tuple[int, int]) -> Shared | None:
     """None where the two devices do not reach each other."""
-    reach = [rt.call("runtime_device_can_access", SIM, a, b).succeeds().out for a, b in PAIRS]
+    reach = [rt.call("runtime_device_can_access", SIMULATED, a, b).succeeds().out for a, b in PAIRS]
     return Shared(rt, pair) if reach == [1, 1] else None
-
-
-def part(rt: Executor, of: Tensor, count: int, offset: int = 0, stride: int = 1) -> Tensor:
-    arguments = {"shape": (count,), "strides": (stride,), "ndim": 1, "offset_elements": offset, "flags": 0}
-    made: Tensor = rt.call("runtime_view", of, **arguments).succeeds().out
-    return made
 
 
 def fail(rt: Executor, tensor: Tensor, cause: int = 0) -> int:
@@ -67,13 +57,8 @@ def fail(rt: Executor, tensor: Tensor, cause: int = 0) -> int:
 
 def failures(rt: Executor, tensor: Tensor) -> list[int]:
     """The failure of each element."""
-    count = tensor.shape[0]
-    return [int(rt.call("runtime_failure_get", part(rt, tensor, 1, i)).succeeds().out.failure) for i in range(count)]
-
-
-def values(rt: Executor, tensor: Tensor) -> list[float]:
-    made: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
-    return made
+    elements = [part(rt, tensor, 1, offset=i) for i in range(tensor.shape[0])]
+    return [int(rt.call("runtime_failure_get", element).succeeds().out.failure) for element in elements]
 
 
 # ---- the bytes -------------------------------------------------------------------------------------------------------
@@ -84,14 +69,14 @@ def test_offsets_and_strides_of_the_shared_tensor_apply(rt: Executor, pair: tupl
     shared = shared_on(rt, pair)
     if shared is None:
         return
-    every_second = part(rt, shared.mine, 4, 1, 2)
+    every_second = part(rt, shared.mine, 4, offset=1, stride=2)
     opened = shared.opened(rt.call("runtime_peer_share", every_second).succeeds().out)
     shared.settled()
 
     rt.call("runtime_fill", tensor=opened, value=bytes(4), value_bytes=4).succeeds()
     shared.settled()
 
-    assert values(rt, shared.mine) == [0, 0, 2, 0, 4, 0, 6, 0]
+    assert back(rt, shared.mine) == [0, 0, 2, 0, 4, 0, 6, 0]
 
 
 @clause("KINA-STREAM-33", "63f21257")
@@ -102,18 +87,18 @@ def test_the_owners_side_of_an_operation_is_ordered_when_a_peer_of_its_storage_t
     shared = shared_on(rt, pair)
     if shared is None:
         return
-    owner = (SIM, shared.owner)
-    low, high = part(rt, shared.mine, 4), part(rt, shared.mine, 4, 4)
+    owner = (SIMULATED, shared.owner)
+    low, high = part(rt, shared.mine, 4), part(rt, shared.mine, 4, offset=4)
     theirs = shared.opened(rt.call("runtime_peer_share", high).succeeds().out)
-    first, second = devices.checkout(rt, owner), devices.checkout(rt, owner)
+    first, second = checkout(rt, owner), checkout(rt, owner)
     for _ in range(10):  # the devices choose an order of their own
         shared.settled()
-        devices.busy(rt, low, first, 9)
+        busy(rt, low, first, 9)
 
-        with devices.pushed(rt, second):
+        with pushed(rt, second):
             assert rt.call("runtime_copy", theirs, *owner).status(out=low) == "SUCCESS"
 
-        assert values(rt, low) == [4, 5, 6, 7]
+        assert back(rt, low) == [4, 5, 6, 7]
 
 
 # ---- failures --------------------------------------------------------------------------------------------------------
@@ -127,12 +112,13 @@ def test_a_failure_set_on_one_side_is_on_both_and_only_on_its_bytes(rt: Executor
         return
     theirs = shared.opened()
     first = fail(rt, part(rt, theirs, 3))
-    second = fail(rt, part(rt, shared.mine, 2, 6))
+    second = fail(rt, part(rt, shared.mine, 2, offset=6))
     expected = [first] * 3 + [0] * 3 + [second] * 2
 
     for _ in range(2):
         assert failures(rt, shared.mine) == failures(rt, theirs) == expected
-        assert (fail(rt, part(rt, theirs, 3), first), fail(rt, part(rt, shared.mine, 2, 6), second)) == (first, second)
+        again = fail(rt, part(rt, theirs, 3), first), fail(rt, part(rt, shared.mine, 2, offset=6), second)
+        assert again == (first, second)
 
     for side in (shared.mine, theirs):
         assert rt.call("runtime_tensor_synchronize", tensor=side).status() == "FAILED_INPUT"
@@ -149,19 +135,19 @@ def test_a_failed_source_fails_the_destination_and_nothing_is_copied(rt: Executo
     if shared is None:
         return
     theirs = shared.opened()
-    failure = fail(rt, part(rt, shared.mine, 1, 3))
+    failure = fail(rt, part(rt, shared.mine, 1, offset=3))
     target = shared.there([9] * 8, shared.other)
-    call = rt.call("runtime_copy", theirs, SIM, shared.other)
+    call = rt.call("runtime_copy", theirs, SIMULATED, shared.other)
 
     assert call.status(out=target) == "FAILED_INPUT"
 
     assert failures(rt, target) == [failure] * 8
     assert rt.call("runtime_failure_clear", tensor=target).succeeds().was_failed == 1
-    assert values(rt, target) == [9] * 8
+    assert back(rt, target) == [9] * 8
     shared.settled()
-    good = rt.call("runtime_copy", part(rt, theirs, 3), SIM, shared.other).status(out=part(rt, target, 3))
+    good = rt.call("runtime_copy", part(rt, theirs, 3), SIMULATED, shared.other).status(out=part(rt, target, 3))
     assert good == "SUCCESS"
-    assert values(rt, target) == [0, 1, 2, 9, 9, 9, 9, 9]
+    assert back(rt, target) == [0, 1, 2, 9, 9, 9, 9, 9]
 
 
 @clause("KINA-STORAGE-58", "85a65d1c")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kina_conformance import Executor, Handle, Tensor, clause
-from kina_conformance.devices import pushed
+from kina_conformance.devices import back, pushed, there
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.simulated import DEVICE, Graph, Native
 
@@ -68,16 +68,6 @@ def unannounced(rt: Executor, stream: Handle) -> Iterator[None]:
         yield
     finally:
         native.end_capture()
-
-
-def there(rt: Executor, values: list[float]) -> Tensor:
-    tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), **CAPTURED).succeeds().out
-    return tensor
-
-
-def here(rt: Executor, tensor: Tensor) -> list[float]:
-    values: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
-    return values
 
 
 def negated(rt: Executor, x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -137,12 +127,12 @@ def test_ten_recorded_operations_are_replayed_a_hundred_times(rt: Executor) -> N
             out = {"out": y} if number == 9 else {}
             step = rt.call("runtime_gpu_binary", step, one, op="KINA_BINARY_ADD", **out).succeeds().out
         inside = taken.live_blocks()
-    assert here(rt, y) == [0.0] * 64, "a recorded call ran"
+    assert back(rt, y) == [0.0] * 64, "a recorded call ran"
 
     for number in range(100):
         rt.call("runtime_fill", x, value=np.float32(number).tobytes(), value_bytes=4).succeeds()
         taken.replay([x, one], [y])
-        assert here(rt, y) == [number + 10.0] * 64
+        assert back(rt, y) == [number + 10.0] * 64
 
     assert inside >= 9
 
@@ -161,7 +151,7 @@ def test_a_pool_that_was_refused_its_default_span_grows_for_recorded_work(rt: Ex
     assert taken.live_blocks() == 1
     rt.call("runtime_tensor_record_use", made, taken.stream, access="KINA_ACCESS_WRITE").succeeds()
     taken.replay([x], [made])
-    assert here(rt, made) == [-1.0] * 100
+    assert back(rt, made) == [-1.0] * 100
 
 
 @memory_case("P66")
@@ -211,7 +201,7 @@ def test_a_capture_whose_resource_is_exhausted_is_out_of_memory_and_goes_on(rt: 
         negated(rt, x, y)
     taken.replay([x], [y])
 
-    assert here(rt, y) == [-1.0] * 64
+    assert back(rt, y) == [-1.0] * 64
 
 
 class Chosen:
@@ -262,7 +252,7 @@ def test_every_replay_of_a_gather_checks_its_indices(rt: Executor) -> None:
             assert [rt.string(info.skipped[i]) for i in range(info.skipped_count)] == ["runtime_gpu_unary"]
             assert rt.call("runtime_copy_to_host", chosen.negated).status() == "FAILED_INPUT"
             chosen.clear()
-        assert here(rt, chosen.negated) == [-40.0, 0.0 if bad else -10.0 * (number % 4 + 1)]
+        assert back(rt, chosen.negated) == [-40.0, 0.0 if bad else -10.0 * (number % 4 + 1)]
 
 
 @clause("KINA-INDEXING-25", "2564a613")
@@ -300,7 +290,7 @@ def test_graphs_that_write_the_same_bytes_keep_their_checks(rt: Executor) -> Non
             assert (first.failure(first.negated) != 0) == (graph is bad)
             first.clear()
         plain.replay([], [first.negated])
-        assert here(rt, first.negated) == [0.0, 0.0]
+        assert back(rt, first.negated) == [0.0, 0.0]
 
 
 @clause("KINA-INDEXING-25", "2564a613")
@@ -314,7 +304,7 @@ def test_recorded_work_that_writes_the_bytes_anew_takes_the_check_from_them(rt: 
 
     chosen.taken.replay(chosen.inputs, [chosen.gathered, chosen.negated])
 
-    assert here(rt, chosen.gathered) == [0.0, 0.0]
+    assert back(rt, chosen.gathered) == [0.0, 0.0]
     assert chosen.failure(chosen.negated) != 0
 
 
@@ -349,7 +339,7 @@ def test_a_recorded_call_repairs_nothing_and_is_nobodys_last_writer(rt: Executor
     call = rt.call("runtime_copy_to_host", x)
     call.refuses("FAILED_INPUT", in_=y)
     rt.call("runtime_failure_clear", tensor=y).succeeds()
-    assert here(rt, y) == [0.0] * 8
+    assert back(rt, y) == [0.0] * 8
 
 
 @clause("KINA-STREAM-41", "a2218c75")
@@ -363,7 +353,7 @@ def test_work_on_a_stream_that_captures_unannounced_is_refused(rt: Executor, res
     call.refuses("UNSUPPORTED", within=lambda: unannounced(rt, stream), clause="KINA-STREAM-41")
 
     if result == "fresh":
-        assert here(rt, y) == [2.0] * 8
+        assert back(rt, y) == [2.0] * 8
 
 
 @clause("KINA-STREAM-41", "a2218c75")
@@ -400,7 +390,7 @@ def test_host_memory_takes_no_part_in_a_capture(rt: Executor) -> None:
         negated(rt, x, y)
     taken.replay([x], [y])
 
-    assert here(rt, y) == [-1.0] * 8
+    assert back(rt, y) == [-1.0] * 8
 
 
 @clause("KINA-STREAM-22", "9e71e898")
@@ -424,7 +414,7 @@ def test_nobody_waits_for_a_stream_that_captures(rt: Executor, announced: bool) 
         negated(rt, x, y)
         assert rt.call("runtime_stream_synchronize", taken.stream).status() == "UNSUPPORTED"
     taken.replay([x], [y])
-    assert here(rt, y) == [-1.0] * 8
+    assert back(rt, y) == [-1.0] * 8
 
 
 @clause("KINA-STREAM-6", "6b6dcae5")
@@ -456,7 +446,7 @@ def test_work_from_before_a_capture_can_be_waited_for_during_it(rt: Executor) ->
     with taken.recording():
         main = rt.call("runtime_stream_main", **CAPTURED).succeeds().out
         bound = rt.call("runtime_stream_push", main).succeeds().out
-        assert here(rt, negated(rt, y)) == [1.0] * 8
+        assert back(rt, negated(rt, y)) == [1.0] * 8
         rt.call("runtime_scope_pop", bound).succeeds()
 
 
@@ -478,7 +468,7 @@ def test_tensors_are_freed_while_a_stream_captures(rt: Executor) -> None:
         rt.call("runtime_scope_pop", bound).succeeds()
     taken.replay([x], [y])
 
-    assert here(rt, y) == [1.0] * 8 and taken.live_blocks() == before
+    assert back(rt, y) == [1.0] * 8 and taken.live_blocks() == before
 
 
 @clause("KINA-STREAM-49", "e3e9db1c")

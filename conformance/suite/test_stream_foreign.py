@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kina_conformance import Executor, Handle, Tensor, clause, devices
+from kina_conformance import Executor, Handle, clause, devices
 from kina_conformance.producer import Producer
 from kina_conformance.resources import Info
 from kina_conformance.simulated import DEVICE, Native
@@ -21,19 +21,9 @@ def imported(rt: Executor, native: Native) -> Handle:
     return handle
 
 
-def there(rt: Executor, values: list[float]) -> Tensor:
-    tensor: Tensor = rt.call("runtime_copy", rt.tensor("f32", (len(values),), values), DEVICE, 0).succeeds().out
-    return tensor
-
-
 def release(rt: Executor, stream: Handle) -> None:
     rt.call("runtime_stream_release", stream).succeeds()
     rt.forget([stream])
-
-
-def here(rt: Executor, tensor: Tensor) -> list[float]:
-    values: list[float] = rt.call("runtime_copy_to_host", tensor).succeeds().out.numpy().tolist()
-    return values
 
 
 @clause("KINA-STREAM-13", "46d96189")
@@ -76,7 +66,7 @@ def test_a_device_is_waited_for_with_what_imports_that_have_ended_left_on_it(rt:
         rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
 
         seen = devices.negated(rt, devices.foreign(rt, block, 2000, other), other)
-        assert set(here(rt, seen)) == {-5.0}
+        assert set(devices.back(rt, seen)) == {-5.0}
     rt.call("runtime_memory_deallocate", resource, block, 8000, 0, other).succeeds()
 
 
@@ -113,7 +103,7 @@ def test_the_last_import_of_a_pushed_stream_is_not_released(rt: Executor, kind: 
 def test_an_imported_stream_goes_on_after_its_handle(rt: Executor) -> None:
     native = Native.foreign(rt)
     stream = imported(rt, native)
-    x = there(rt, [1, 2, 3])
+    x = devices.there(rt, [1, 2, 3])
     token = rt.call("runtime_stream_push", stream).succeeds().out
     y = rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds().out
     rt.call("runtime_scope_pop", token).succeeds()
@@ -122,7 +112,7 @@ def test_an_imported_stream_goes_on_after_its_handle(rt: Executor) -> None:
     native.begin_capture()
     native.end_capture()
 
-    assert here(rt, y) == [-1, -2, -3] and imported(rt, native) != stream
+    assert devices.back(rt, y) == [-1, -2, -3] and imported(rt, native) != stream
 
 
 @clause("KINA-STREAM-17", "40b3ef74")
@@ -140,20 +130,20 @@ def test_a_native_handle_is_what_was_imported(rt: Executor) -> None:
 def test_work_on_imported_streams_takes_effect_in_order(rt: Executor, steps: list[int]) -> None:
     streams = [imported(rt, Native.foreign(rt)), imported(rt, Native.foreign(rt))]
     streams += [rt.call("runtime_stream_checkout", DEVICE, 0).succeeds().out for _ in range(2)]
-    x, one = there(rt, [0.0] * 40), there(rt, [1.0] * 40)
+    x, one = devices.there(rt, [0.0] * 40), devices.there(rt, [1.0] * 40)
 
     for number in steps:
         token = rt.call("runtime_stream_push", streams[number]).succeeds().out
         assert rt.call("runtime_gpu_binary", x, one, op="KINA_BINARY_ADD").status(out=x) == "SUCCESS"
         rt.call("runtime_scope_pop", token).succeeds()
 
-    assert here(rt, x) == [float(len(steps))] * 40
+    assert devices.back(rt, x) == [float(len(steps))] * 40
 
 
 @clause("KINA-DEVICE-11", "c4ca50fc")
 def test_a_device_that_was_waited_for_has_done_with_imported_streams_too(rt: Executor) -> None:
     stream = imported(rt, Native.foreign(rt))
-    x = there(rt, [1.0] * 100)
+    x = devices.there(rt, [1.0] * 100)
     push = rt.call("runtime_stream_push", stream).succeeds().out
     for _ in range(10):
         rt.call("runtime_gpu_unary", x, op="KINA_UNARY_NEG").succeeds()
@@ -189,7 +179,7 @@ def test_a_stream_of_another_device_is_not_imported(rt: Executor) -> None:
 @clause("KINA-STREAM-33", "63f21257")
 @given(steps=st.lists(st.booleans(), min_size=1, max_size=8))
 def test_an_owner_may_end_a_stream_that_was_released(rt: Executor, steps: list[bool]) -> None:
-    x, one = there(rt, [0.0] * 40), there(rt, [1.0] * 40)
+    x, one = devices.there(rt, [0.0] * 40), devices.there(rt, [1.0] * 40)
     kept = []
 
     for is_awaited in steps:
@@ -203,10 +193,10 @@ def test_an_owner_may_end_a_stream_that_was_released(rt: Executor, steps: list[b
         release(rt, stream)
         native.end()
 
-    assert [here(rt, y)[0] for y in kept] == [-float(i + 1) for i in range(len(steps))]
+    assert [devices.back(rt, y)[0] for y in kept] == [-float(i + 1) for i in range(len(steps))]
     for y in kept:
         rt.call("runtime_free", y).succeeds()
-    assert here(rt, devices.negated(rt, x)) == [-float(len(steps))] * 40
+    assert devices.back(rt, devices.negated(rt, x)) == [-float(len(steps))] * 40
 
 
 @clause("KINA-DLPACK-3", "fc69ee9d")
@@ -233,7 +223,7 @@ def test_a_released_stream_serves_an_export_until_its_deleter_has_run(rt: Execut
             y = devices.there(rt, [-1.0] * (size // 4), devices.checkout(rt))
 
         rt.call("runtime_device_synchronize", DEVICE, 0).succeeds()
-        assert set(here(rt, devices.negated(rt, devices.foreign(rt, scratch, size // 4, owned)))) == {-float(i)}
+        assert set(devices.back(rt, devices.negated(rt, devices.foreign(rt, scratch, size // 4, owned)))) == {-float(i)}
         rt.call("runtime_free", y).succeeds()
     rt.call("runtime_memory_deallocate", devices.base(rt), scratch, size, 0, owned).succeeds()
 
@@ -259,7 +249,7 @@ def test_a_released_stream_serves_an_import_until_its_deleter_has_run(rt: Execut
         y = devices.negated(rt, x, devices.checkout(rt))
         rt.call("runtime_free", x).succeeds()
 
-        assert producer.deleted == 1 and set(here(rt, y)) == {-float(i)}
+        assert producer.deleted == 1 and set(devices.back(rt, y)) == {-float(i)}
         devices.wait(rt, owned, again := imported(rt, native))
         release(rt, again)
         native.end()
