@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 
 # Row: where it was reported, what went wrong there.
@@ -90,9 +92,15 @@ PARTLY = {
 }
 
 
-def case(*rows: str) -> pytest.MarkDecorator:
-    """Marks a test with the rows that it looks for."""
-    unknown = set(rows) - set(ROWS)
+def marking(name: str, known: Mapping[str, object], rows: Iterable[str]) -> pytest.MarkDecorator:
+    """The mark `name` with these rows, which have to be known."""
+    unknown = set(rows) - set(known)
     if unknown:
         raise ValueError(f"no such row: {', '.join(sorted(unknown))}")
-    return pytest.mark.case(*rows)
+    found: pytest.MarkDecorator = getattr(pytest.mark, name)
+    return found.with_args(*rows)
+
+
+def case(*rows: str) -> pytest.MarkDecorator:
+    """Marks a test with the rows that it looks for."""
+    return marking("case", ROWS, rows)

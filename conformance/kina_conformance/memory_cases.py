@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from .cases import marking
+
 # Row: where it was reported, what went wrong there.
 ROWS = {
     "P01": ("rmm #735", "threads on one pool are given the same bytes"),
@@ -92,7 +94,4 @@ PARTLY = {
 
 def memory_case(*rows: str) -> pytest.MarkDecorator:
     """Marks a test with the rows that it looks for."""
-    unknown = set(rows) - set(ROWS)
-    if unknown:
-        raise ValueError(f"no such row: {', '.join(sorted(unknown))}")
-    return pytest.mark.memory_case(*rows)
+    return marking("memory_case", ROWS, rows)

@@ -11,7 +11,7 @@
 namespace kina {
 namespace {
 
-class HostBackend final : public Backend {
+class HostBackend final : public cpu::Arithmetic {
  public:
   int32_t device_type() const noexcept override { return kDLCPU; }
   int32_t device_count() const noexcept override { return 1; }
@@ -37,21 +37,7 @@ class HostBackend final : public Backend {
     for (size_t piece = 0; piece < work.pieces; ++piece) work.run(work.row, work.args_of(piece), stream);
   }
 
-  Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }
-  Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) const noexcept override { return cpu::binary(op, dtype); }
-  Row<CastArgs> cast(KinaDtype to, KinaDtype from) const noexcept override { return cpu::cast(to, from); }
-  Row<CopyArgs> copy(KinaDtype dtype) const noexcept override { return cpu::copy(dtype); }
-  Row<FillArgs> fill(KinaDtype dtype) const noexcept override { return cpu::fill(dtype); }
-  Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) const noexcept override { return cpu::reduce(op, dtype); }
-  Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept override { return cpu::softmax(dtype); }
-  Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept override { return cpu::log_softmax(dtype); }
-  Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept override { return cpu::matmul(out, in); }
-  uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept override {
-    return cpu::matmul_workspace_bytes(args);
-  }
   void check_indices(const GatherArgs& args) const override { cpu::check_indices(args); }
-  Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept override { return cpu::gather(dtype, index); }
-  Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept override { return cpu::repeat_interleave(dtype); }
 };
 
 }  // namespace

@@ -129,7 +129,7 @@ KinaSimStream* native_make_queue(int32_t device, QueueOwner owner) {
   return &queue->native;
 }
 
-class SimulatedBackend final : public Backend {
+class SimulatedBackend final : public cpu::Arithmetic {
  public:
   int32_t device_type() const noexcept override { return kDLExtDev; }
   int32_t device_count() const noexcept override { return configuration().devices; }
@@ -197,21 +197,6 @@ class SimulatedBackend final : public Backend {
       pieces.push_back({work.name, Task(work, piece), touched_by(work, piece)});
     Scheduler::instance().enqueue(queue_of(stream), std::move(pieces), is_copy ? Fault::copy : Fault::launch);
   }
-
-  Row<UnaryArgs> unary(KinaUnaryOp op, KinaDtype dtype) const noexcept override { return cpu::unary(op, dtype); }
-  Row<BinaryArgs> binary(KinaBinaryOp op, KinaDtype dtype) const noexcept override { return cpu::binary(op, dtype); }
-  Row<CastArgs> cast(KinaDtype to, KinaDtype from) const noexcept override { return cpu::cast(to, from); }
-  Row<CopyArgs> copy(KinaDtype dtype) const noexcept override { return cpu::copy(dtype); }
-  Row<FillArgs> fill(KinaDtype dtype) const noexcept override { return cpu::fill(dtype); }
-  Row<ReduceArgs> reduce(KinaReduceOp op, KinaDtype dtype) const noexcept override { return cpu::reduce(op, dtype); }
-  Row<SoftmaxArgs> softmax(KinaDtype dtype) const noexcept override { return cpu::softmax(dtype); }
-  Row<SoftmaxArgs> log_softmax(KinaDtype dtype) const noexcept override { return cpu::log_softmax(dtype); }
-  Row<MatmulArgs> matmul(KinaDtype out, KinaDtype in) const noexcept override { return cpu::matmul(out, in); }
-  uint64_t matmul_workspace_bytes(const MatmulArgs& args) const noexcept override {
-    return cpu::matmul_workspace_bytes(args);
-  }
-  Row<GatherArgs> gather(KinaDtype dtype, KinaDtype index) const noexcept override { return cpu::gather(dtype, index); }
-  Row<RepeatArgs> repeat_interleave(KinaDtype dtype) const noexcept override { return cpu::repeat_interleave(dtype); }
 };
 
 }  // namespace

@@ -8,19 +8,10 @@
 #include <set>
 #include <vector>
 
+#include "impl/tests/offsets.h"
+
 namespace kina {
 namespace {
-
-std::vector<int64_t> offsets_of(const Geometry& geometry) {
-  std::vector<int64_t> offsets{0};
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
-    std::vector<int64_t> longer;
-    for (const int64_t offset : offsets)
-      for (int64_t i = 0; i < geometry.extents[axis]; ++i) longer.push_back(offset + i * geometry.strides[axis]);
-    offsets.swap(longer);
-  }
-  return offsets;
-}
 
 Geometry random_geometry(std::mt19937& random) {
   Geometry geometry;

@@ -7,20 +7,10 @@
 #include <random>
 #include <vector>
 
+#include "impl/tests/offsets.h"
+
 namespace kina {
 namespace {
-
-// The offsets of all elements in row-major order.
-std::vector<int64_t> offsets_of(const Geometry& geometry) {
-  std::vector<int64_t> offsets{0};
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
-    std::vector<int64_t> longer;
-    for (const int64_t offset : offsets)
-      for (int64_t i = 0; i < geometry.extents[axis]; ++i) longer.push_back(offset + i * geometry.strides[axis]);
-    offsets.swap(longer);
-  }
-  return offsets;
-}
 
 // Whether any strides at all give these offsets: the step of each axis can be read off the offsets themselves.
 bool strides_exist(const std::vector<int64_t>& offsets, Geometry shape) {
