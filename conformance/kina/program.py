@@ -131,7 +131,7 @@ class Program:
             raise FileNotFoundError(f"there is no program {path}")
         folder = Path(self._folder.name)
         (folder / SONAME).symlink_to(object_of(self._own_symbol())[0])
-        return Path(shutil.copyfile(path, folder / path.name))
+        return Path(shutil.copyfile(path, folder / f"program-{path.name}"))
 
     def _own_symbol(self) -> int:
         """The address of the runtime's `runtime_abi_version`, taken from the library itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from . import dtypes
 from .current import current
@@ -19,12 +19,14 @@ _HOST_READABLE = {1, 3, 13}
 
 def parse_device(device: str | tuple[int, int]) -> tuple[int, int]:
     """ "cuda:1" or (2, 1) → (2, 1); the id is 0 where it is left out."""
-    if not isinstance(device, str):
+    if isinstance(device, str):
+        word, _, number = device.partition(":")
+        if word in _DEVICE_TYPES and (number == "" or (number.isascii() and number.isdigit())):
+            return _DEVICE_TYPES[word], int(number or 0)
+    elif len(device) == 2 and all(isinstance(number, SupportsIndex) for number in device):
         return int(device[0]), int(device[1])
-    word, _, number = device.partition(":")
-    if word not in _DEVICE_TYPES or not (number.isdigit() or number == ""):
-        raise ValueError(f"{device!r} is no device; write one of {', '.join(_DEVICE_TYPES)}, with :id if it is not 0")
-    return _DEVICE_TYPES[word], int(number or 0)
+    words = ", ".join(_DEVICE_TYPES)
+    raise ValueError(f"{device!r} is no device; write one of {words}, with :id if it is not 0, or two numbers")
 
 
 class Tensor:

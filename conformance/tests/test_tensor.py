@@ -155,8 +155,9 @@ def test_errors_say_what_was_wrong() -> None:
     assert error.clause == "KINA-TENSOR-15" and str(error) == f"INVALID_SHAPE: {error.message} [KINA-TENSOR-15]"
     with pytest.raises(kina.KinaError, match=r"^UNSUPPORTED"):
         kina.zeros((2,), device="cuda_host" if not _has_cuda() else (99, 0))
-    with pytest.raises(ValueError, match="no device"):
-        kina.zeros((2,), device="gpu")
+    for device in ("gpu", "sim:x", ("sim", 0), (1, 0, 0)):
+        with pytest.raises(ValueError, match="no device"):
+            kina.zeros((2,), device=device)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no dtype"):
         kina.zeros((2,), "f128")
 

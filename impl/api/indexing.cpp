@@ -13,7 +13,7 @@ constexpr Argument kOut{1, "out"};
 Geometry gathered_shape(const Input& values, const Geometry& indices, int32_t axis) {
   const Geometry& geometry = values.geometry();
   const int32_t ndim = geometry.ndim - 1 + indices.ndim;
-  require<Message::rank_out_of_range>(ndim <= KINA_MAX_NDIM, "KINA-INDEXING-7", kOut, kOut.name, ndim);
+  require<Message::rank_out_of_range>(ndim <= KINA_MAX_NDIM, "KINA-INDEXING-7", kOut, "ndim of the result", ndim);
   int64_t extents[KINA_MAX_NDIM];
   int32_t used = 0;
   for (int32_t i = 0; i < axis; ++i) extents[used++] = geometry.extents[i];

@@ -60,8 +60,7 @@ Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_
 
 Reach check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
                      uint64_t element_bytes, Argument argument, const char* overflow) {
-  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, argument.name,
-                                      ndim);
+  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, "ndim", ndim);
   geometry.ndim = ndim;
   Reach reach;
   int64_t least = 1;     // extent
