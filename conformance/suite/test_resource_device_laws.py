@@ -27,7 +27,7 @@ KINDS = (
     "limit(logging(pool(custom)))",
     "pool(pool(base))",
 )
-LIMIT = 1 << 20
+LIMIT = 400_000  # a few of the largest blocks
 SIZES = st.one_of(st.integers(0, 3000), st.sampled_from([4096, 65536, 200_000]))
 ALIGNMENTS = st.sampled_from([0, 1, 256, 4096])
 STREAMS = 3
@@ -104,7 +104,7 @@ class Behind(RuleBasedStateMachine):
         self.resource = made(self.rt, kind)
         with pushed(self.rt, self.resource):
             self.name = default(self.rt)
-        self.is_limited = "limit" in kind
+        self.kind = kind
         self.streams = [checkout(self.rt) for _ in range(STREAMS)]
 
     @rule(size=SIZES, alignment=ALIGNMENTS, number=st.integers(0, STREAMS - 1))
@@ -112,8 +112,10 @@ class Behind(RuleBasedStateMachine):
         rt, slot = self.rt, self.rt.ffi.new("void **")
         call = rt.function("runtime_memory_allocate")
         status = call(slot, self.name.cdata, size, alignment, self.streams[number].cdata)
+        if self.kind.startswith("limit("):
+            assert (status != 0) == (self.live_bytes() + size > LIMIT), "the bound is exact"
         if status != 0:
-            assert rt.lib.status_name(status) == "OUT_OF_MEMORY" and self.is_limited
+            assert rt.lib.status_name(status) == "OUT_OF_MEMORY" and "limit" in self.kind
             self.failures += 1
             return
         assert (slot[0] == rt.ffi.NULL) == (size == 0)
@@ -123,6 +125,9 @@ class Behind(RuleBasedStateMachine):
         self.allocations += 1
         self.live.append((slot[0], size, alignment, number))
         self.work(len(self.live) - 1)
+
+    def live_bytes(self) -> int:
+        return sum(size for _, size, _, _ in self.live)
 
     @precondition(lambda self: self.live)
     @rule(choice=st.integers(0, 10_000))
@@ -193,7 +198,7 @@ class Behind(RuleBasedStateMachine):
         if not hasattr(self, "name"):
             return
         info = Info(self.rt, self.name)
-        assert info.live_bytes == sum(size for _, size, _, _ in self.live) and info.live_blocks == len(self.live)
+        assert (info.live_bytes, info.live_blocks) == (self.live_bytes(), len(self.live))
         counted = (info.allocations, info.deallocations, info.failures)
         assert counted == (self.allocations, self.deallocations, self.failures)
 

@@ -27,17 +27,18 @@ from kina_conformance.resources import (
 
 SIZES = st.one_of(st.integers(0, 300), st.sampled_from([256, 4096, 65536, 1 << 20]), st.integers(1, 200_000))
 ALIGNMENTS = st.sampled_from([0, 1, 256, 512, 4096, 65536])
-LIMIT = 3 << 20
+LIMITS = st.sampled_from([0, 1000, 100_000, 3 << 20])
 
 
 class Model:
     """What a resource must be like, computed by hand."""
 
-    def __init__(self, kind: str, handle: Handle, name: Handle, upstream: Model | None) -> None:
+    def __init__(self, kind: str, handle: Handle, name: Handle, upstream: Model | None, maximum: int) -> None:
         self.kind = kind
         self.handle: Handle | None = handle
         self.name = name
         self.upstream = upstream
+        self.maximum = maximum  # of a limit
         self.live: dict[int, tuple[int, int]] = {}
         self.tensors = 0
         self.tensor_bytes = 0
@@ -73,8 +74,8 @@ class Resources(RuleBasedStateMachine):
 
     # ---- making and releasing
 
-    def _add(self, kind: str, handle: Handle, upstream: Model | None) -> Model:
-        model = Model(kind, handle, borrowed(self.rt, handle), upstream)
+    def _add(self, kind: str, handle: Handle, upstream: Model | None, maximum: int = 0) -> Model:
+        model = Model(kind, handle, borrowed(self.rt, handle), upstream, maximum)
         if upstream is not None:
             upstream.users += 1
         self.all.append(model)
@@ -93,14 +94,14 @@ class Resources(RuleBasedStateMachine):
         self.customs.append((custom, model))
         return model
 
-    @rule(target=models, kind=st.sampled_from(["pool", "limit", "logging"]), upstream=models)
-    def make_adaptor(self, kind: str, upstream: Model) -> Model:
+    @rule(target=models, kind=st.sampled_from(["pool", "limit", "logging"]), upstream=models, maximum=LIMITS)
+    def make_adaptor(self, kind: str, upstream: Model, maximum: int) -> Model:
         if upstream.is_gone():
             return upstream
         if kind == "pool":
             return self._add(kind, pool(self.rt, upstream.name), upstream)
         if kind == "limit":
-            return self._add(kind, limit(self.rt, upstream.name, LIMIT), upstream)
+            return self._add(kind, limit(self.rt, upstream.name, maximum), upstream, maximum)
         self.rows.append(Rows(self.rt))
         return self._add(kind, self.rows[-1].make(upstream.name), upstream)
 
@@ -172,9 +173,12 @@ class Resources(RuleBasedStateMachine):
         if model.is_gone():
             return
         slot = self.rt.ffi.new("void **")
+        is_refused = size > 0 and self._passes_a_bound(model, size)
         answer = self.rt.function("runtime_memory_allocate")(slot, model.name.cdata, size, alignment, self.rt.ffi.NULL)
+        assert answer != 0 or not is_refused, "a bound was passed"
         if answer != 0:
-            assert self.rt.lib.status_name(answer) == "OUT_OF_MEMORY" and self._is_limited(model)
+            assert self.rt.lib.status_name(answer) == "OUT_OF_MEMORY"
+            assert is_refused or self._is_behind_a_pool(model), "no bound was in the way"
             model.failures += 1
             return
         place = address(self.rt, slot[0])
@@ -187,6 +191,19 @@ class Resources(RuleBasedStateMachine):
         self._count(model, size)
         model.live[place] = (size, alignment)
         model.peak = max(model.peak, model.live_bytes())
+
+    def _passes_a_bound(self, model: Model | None, size: int) -> bool:
+        """Whether a limit that the request comes to stands in its way; what a pool asks for is its own business."""
+        if model is None or model.kind == "pool":
+            return False
+        is_full = model.kind == "limit" and Info(self.rt, model.name).live_bytes + size > model.maximum
+        return is_full or self._passes_a_bound(model.upstream, size)
+
+    def _is_behind_a_pool(self, model: Model | None) -> bool:
+        """Whether a limit stands below a pool that the request comes to."""
+        if model is None:
+            return False
+        return self._is_limited(model.upstream) if model.kind == "pool" else self._is_behind_a_pool(model.upstream)
 
     def _is_limited(self, model: Model | None) -> bool:
         return model is not None and (model.kind == "limit" or self._is_limited(model.upstream))
