@@ -94,16 +94,23 @@ class Resources(RuleBasedStateMachine):
         self.customs.append((custom, model))
         return model
 
-    @rule(target=models, kind=st.sampled_from(["pool", "limit", "logging"]), upstream=models, maximum=LIMITS)
-    def make_adaptor(self, kind: str, upstream: Model, maximum: int) -> Model:
+    @rule(target=models, kind=st.sampled_from(["pool", "logging"]), upstream=models)
+    def make_adaptor(self, kind: str, upstream: Model) -> Model:
         if upstream.is_gone():
             return upstream
         if kind == "pool":
             return self._add(kind, pool(self.rt, upstream.name), upstream)
-        if kind == "limit":
-            return self._add(kind, limit(self.rt, upstream.name, maximum), upstream, maximum)
         self.rows.append(Rows(self.rt))
         return self._add(kind, self.rows[-1].make(upstream.name), upstream)
+
+    @rule(target=models, upstream=models, maximum=LIMITS, size=SIZES)
+    def make_limit_and_run_into_it(self, upstream: Model, maximum: int, size: int) -> Model:
+        if upstream.is_gone():
+            return upstream
+        model = self._add("limit", limit(self.rt, upstream.name, maximum), upstream, maximum)
+        for _ in range(3):
+            self._take(model, size, alignment=0)
+        return model
 
     @rule(model=models)
     def release(self, model: Model) -> None:
@@ -168,10 +175,13 @@ class Resources(RuleBasedStateMachine):
 
     # ---- blocks and tensors
 
-    @rule(model=models, size=SIZES, alignment=ALIGNMENTS)
-    def allocate(self, model: Model, size: int, alignment: int) -> None:
-        if model.is_gone():
-            return
+    @rule(model=models, sizes=st.lists(SIZES, min_size=1, max_size=6), alignment=ALIGNMENTS)
+    def allocate(self, model: Model, sizes: list[int], alignment: int) -> None:
+        if not model.is_gone():
+            for size in sizes:
+                self._take(model, size, alignment)
+
+    def _take(self, model: Model, size: int, alignment: int) -> None:
         slot = self.rt.ffi.new("void **")
         is_refused = size > 0 and self._passes_a_bound(model, size)
         answer = self.rt.function("runtime_memory_allocate")(slot, model.name.cdata, size, alignment, self.rt.ffi.NULL)
