@@ -49,6 +49,20 @@ def test_the_bound_is_reached_and_not_passed(rt: Executor) -> None:
     deallocate(rt, resource, allocate(rt, resource, 1000), 1000)
 
 
+@clause("KINA-RESOURCE-33", "45081763")
+def test_what_a_limit_refuses_is_no_request_upstream(rt: Executor) -> None:
+    source = host(rt)
+    resource = limit(rt, source, 1000)
+    block = allocate(rt, resource, 600)
+
+    rt.call("runtime_memory_allocate", resource, 401, 0, None).refuses("OUT_OF_MEMORY", control=False)
+
+    assert (Info(rt, resource).failures, Info(rt, resource).upstream_calls) == (1, 1)
+    assert (Info(rt, source).failures, Info(rt, source).allocations) == (0, 1)
+    deallocate(rt, resource, block, 600)
+    assert Info(rt, resource).upstream_calls == 2
+
+
 @memory_case("P54")
 @clause("KINA-RESOURCE-48", "2b0bd95d")
 @pytest.mark.parametrize("maximum", [4096, 5000])
