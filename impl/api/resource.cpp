@@ -11,13 +11,12 @@
 #include "impl/api/boundary.h"
 #include "impl/core/capture.h"
 #include "impl/core/thread.h"
-#include "impl/memory/cache.h"
 #include "impl/memory/custom.h"
 #include "impl/memory/defaults.h"
 #include "impl/memory/host.h"
 #include "impl/memory/limit.h"
 #include "impl/memory/logging.h"
-#include "impl/memory/pool.h"
+#include "impl/memory/raw_blocks.h"
 
 using namespace kina;
 
@@ -98,6 +97,52 @@ Descriptor open_log(const char* path) {
   const int number = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   require<Message::log_path>(number >= 0, "KINA-RESOURCE-55", {3, "params.path"}, path, errno);
   return Descriptor(number);
+}
+
+[[gnu::noinline]] KinaStatus allocate(const char* function, void** out, KinaResource resource, uint64_t bytes,
+                                      uint64_t alignment, KinaStream stream) {
+  void* data = out == nullptr ? nullptr : take_near(value_of(resource), bytes, alignment, value_of(stream));
+  if (data != nullptr) {
+    *out = data;
+    return KINA_SUCCESS;
+  }
+  return boundary(function, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument source(resource, {2, "resource"});
+    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
+    dereference(made, source, ordered);
+    require_block_numbers(alignment, source, ordered);
+    const uint64_t counted = std::max(alignment, source->alignment());
+    require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes",
+                                     bytes, counted);
+    require_alive(source->device());
+    Stream& place = place_of(ordered, source);
+    require_announced(place);
+    const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);
+    require<Message::stale_handle>(block.status != KINA_ERROR_INVALID_HANDLE, "KINA-STATUS-26", source.argument(),
+                                   "resource", word_of(Kind::resource));
+    if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, *source);
+    *made = block.data;
+    learn_names(*source, value_of(resource), value_of(stream), place);
+  });
+}
+
+[[gnu::noinline]] KinaStatus deallocate(const char* function, KinaResource resource, void* data, uint64_t bytes,
+                                        uint64_t alignment, KinaStream stream) {
+  if (give_near(value_of(resource), data, bytes, alignment, value_of(stream))) return KINA_SUCCESS;
+  return boundary(function, [&] {
+    ResourceArgument source(resource, {1, "resource"});
+    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
+    require<Message::null_pointer>(data != nullptr || bytes == 0, "KINA-STATUS-23", {2, "data"}, "data");
+    dereference(source, ordered);
+    require_block_numbers(alignment, source, ordered);
+    Stream& place = place_of(ordered, source);
+    const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place);
+    require<Message::block_unknown>(answer != Return::unknown, "KINA-RESOURCE-25", {2, "data"}, "data", source->name());
+    require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes,
+                                      alignment);
+    learn_names(*source, value_of(resource), value_of(stream), place);
+  });
 }
 
 }  // namespace
@@ -262,45 +307,14 @@ KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int3
 
 KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment,
                                    KinaStream stream) {
-  if (void* data = take_at_hand(value_of(resource), out == nullptr ? 0 : bytes, alignment, value_of(stream))) {
-    *out = data;
+  if (take_at_once(out, value_of(resource), bytes, alignment, value_of(stream))) [[likely]]
     return KINA_SUCCESS;
-  }
-  return boundary(__func__, [&] {
-    Pointer made(out, {1, "out"});
-    ResourceArgument source(resource, {2, "resource"});
-    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
-    dereference(made, source, ordered);
-    require_block_numbers(alignment, source, ordered);
-    const uint64_t counted = std::max(alignment, source->alignment());
-    require<Message::bytes_overflow>(bytes <= ~uint64_t{0} - (counted - 1), "KINA-RESOURCE-21", {3, "bytes"}, "bytes",
-                                     bytes, counted);
-    require_alive(source->device());
-    Stream& place = place_of(ordered, source);
-    require_announced(place);
-    const Allocation block = source->take({bytes, alignment, BlockUse::raw}, place);
-    require<Message::stale_handle>(block.status != KINA_ERROR_INVALID_HANDLE, "KINA-STATUS-26", source.argument(),
-                                   "resource", word_of(Kind::resource));
-    if (block.status != KINA_SUCCESS) refuse_allocation("KINA-RESOURCE-63", block.status, bytes, *source);
-    *made = block.data;
-    learn_names(*source, value_of(resource), value_of(stream), place);
-  });
+  return allocate(__func__, out, resource, bytes, alignment, stream);
 }
 
 KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment,
                                      KinaStream stream) {
-  if (give_at_hand(value_of(resource), data, bytes, alignment, value_of(stream))) return KINA_SUCCESS;
-  return boundary(__func__, [&] {
-    ResourceArgument source(resource, {1, "resource"});
-    StreamArgument ordered(stream, {5, "stream"}, Null::allowed);
-    require<Message::null_pointer>(data != nullptr || bytes == 0, "KINA-STATUS-23", {2, "data"}, "data");
-    dereference(source, ordered);
-    require_block_numbers(alignment, source, ordered);
-    Stream& place = place_of(ordered, source);
-    const Return answer = source->give(data, {bytes, alignment, BlockUse::raw}, place);
-    require<Message::block_unknown>(answer != Return::unknown, "KINA-RESOURCE-25", {2, "data"}, "data", source->name());
-    require<Message::block_different>(answer != Return::different, "KINA-RESOURCE-26", {3, "bytes"}, "data", bytes,
-                                      alignment);
-    learn_names(*source, value_of(resource), value_of(stream), place);
-  });
+  if (give_at_once(value_of(resource), data, bytes, alignment, value_of(stream))) [[likely]]
+    return KINA_SUCCESS;
+  return deallocate(__func__, resource, data, bytes, alignment, stream);
 }

@@ -24,32 +24,23 @@ BlockAtHand take_at_hand(uint64_t bytes, const Stream& stream) noexcept {
   if (cache == nullptr || stream.is_announced()) return {};
   const Resource* wanted = in_force(static_cast<const ThreadBlock&>(*t_cache), stream.device());
   const std::lock_guard lock(cache->lock);
-  if (!cache->is_open || cache->pool != wanted || cache->is_ordered || cache->current == nullptr) return {};
-  if (!cache->sizes.serves(bytes) || kStorageAlignment > cache->sizes.granule()) return {};
-  Block* block = cache->current->magazines[cache->sizes.class_of(bytes)].pop();
+  if (cache->pool != wanted || !cache->has_magazines(bytes, kStorageAlignment)) return {};
+  Block* block = cache->take(bytes, BlockUse::internal);
   if (block == nullptr) [[unlikely]]
     return {};
-  block->take({bytes, 0, BlockUse::internal}, Stamp::kNothing, cache->number);
-  cache->counters.taken(bytes, true);
-  if (cache->counters.is_full()) [[unlikely]]
-    cache->pool->fold_bytes(*cache);
   return {cache->pool, block->address()};
 }
 
 bool give_at_hand(void* data, uint64_t bytes) noexcept {
   PoolCache* cache = newest_cache();
-  Slab* slab = cache == nullptr ? nullptr : Slab::find(data);
-  if (slab == nullptr) return false;
+  if (cache == nullptr) return false;
   const std::lock_guard lock(cache->lock);
-  if (!cache->is_open || slab->pool() != cache->serial || cache->is_ordered || cache->current == nullptr) return false;
-  Block* block = slab->block_at(data);
+  if (!cache->has_magazines(bytes, kStorageAlignment)) return false;
+  const uint32_t size_class = cache->sizes.class_of(bytes);
+  Block* block = cache->find(data, size_class);
   uint32_t taker = 0;
   if (block == nullptr || !block->give_own({bytes, 0, BlockUse::internal}, taker)) return false;
-  if (!cache->current->magazines[slab->size_class()].keep(*block, taker != cache->number)) [[unlikely]]
-    cache->pool->keep(*cache->current, *block, slab->size_class(), taker);
-  cache->counters.given(bytes);
-  if (cache->counters.is_full()) [[unlikely]]
-    cache->pool->fold_bytes(*cache);
+  cache->give(*block, size_class, taker, bytes);
   return true;
 }
 

@@ -131,29 +131,30 @@ struct alignas(128) StreamCache {
 // Counted by one thread, read by all.
 class CacheCounters {
  public:
-  void taken(uint64_t bytes, bool is_hit) noexcept {
+  // Both say whether so much has been counted here that it has to be added to what all see: the bound of
+  // KINA-RESOURCE-30, which no peak lies above for longer.
+  [[nodiscard]] bool taken(uint64_t bytes) noexcept {
     add(allocations, 1);
-    if (is_hit) add(cache_hits, 1);
     const auto live = static_cast<int64_t>(add(live_bytes, bytes));
-    if (live > high_bytes.load(std::memory_order_relaxed)) high_bytes.store(live, std::memory_order_relaxed);
+    if (live <= high_bytes.load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    high_bytes.store(live, std::memory_order_relaxed);
+    return live > kBound;
   }
-  void given(uint64_t bytes) noexcept {
+  [[nodiscard]] bool given(uint64_t bytes) noexcept {
     add(deallocations, 1);
-    add(live_bytes, uint64_t{0} - bytes);
+    return static_cast<int64_t>(add(live_bytes, uint64_t{0} - bytes)) < -kBound;
   }
-  // So much is kept here before it is added to what all see: the bound of KINA-RESOURCE-30.
-  bool is_full() const noexcept {
-    constexpr int64_t kBound = 1 << 20;
-    const auto live = static_cast<int64_t>(live_bytes.load(std::memory_order_relaxed));
-    return live > kBound || live < -kBound;
-  }
+  void missed() noexcept { add(misses, 1); }
 
   std::atomic<uint64_t> live_bytes{0};  // changes since the last fold; below zero where others allocated
   std::atomic<int64_t> high_bytes{0};
-  std::atomic<uint64_t> allocations{0}, deallocations{0}, cache_hits{0};
+  std::atomic<uint64_t> allocations{0}, deallocations{0};
+  std::atomic<uint64_t> misses{0};   // allocations that were no hits
   std::atomic<uint64_t> streams{0};  // that have magazines here
 
  private:
+  static constexpr int64_t kBound = 1 << 20;
   static uint64_t add(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
     const uint64_t sum = counter.load(std::memory_order_relaxed) + value;
     counter.store(sum, std::memory_order_relaxed);
@@ -172,18 +173,33 @@ class alignas(128) PoolCache {
 
   // Whether such blocks lie in the magazines of `current`, whichever stream asks.
   bool has_magazines(uint64_t bytes, uint64_t alignment) const noexcept {
-    return is_open && !is_ordered && sizes.serves(bytes) && alignment <= sizes.granule();
+    return bytes - 1 < small_bytes && (alignment & (alignment - 1)) == 0 && sizes.are_aligned(alignment);
+  }
+  // The record of the block of the pool at `data`, of that class unless it is the newest one; NULL where none starts
+  // there.
+  Block* find(const void* data, uint32_t size_class) const noexcept {
+    if (newest->is_of(data, tag)) return newest;  // what was taken last is often given back first
+    Block* block = Slab::find_record(data, size_class, sizes);
+    return block != nullptr && block->is_of(data, tag) ? block : nullptr;
   }
 
   OwnersLock lock;
-  const uint32_t number;  // 1 to Block::kCacheMask; caches that have the same one take each other's blocks for own ones
-  bool is_open = false;   // closed: `pool` may be gone
+  bool is_open = false;     // closed: `pool` may be gone
   bool is_ordered = false;  // what follows is the pool's
-  uint64_t serial = 0;      // of the pool that it was opened for last
+  const uint32_t number;  // 1 to Block::kCacheMask; caches that have the same one take each other's blocks for own ones
+  uint64_t small_bytes = 0;   // what is served from `current` at once; 0 where it is not so simple
+  Block* newest = &no_block;  // that was taken at hand
+  uint64_t tag = 0;
+  StreamCache* current = nullptr;  // of the stream that it was used for last
   SizeClasses sizes{kStorageAlignment};
   PoolResource* pool = nullptr;
-  StreamCache* current = nullptr;  // of the stream that it was used for last
+  uint64_t serial = 0;  // of the pool that it was opened for last
   CacheCounters counters;
+  void use(StreamCache* chosen) noexcept {
+    current = chosen;
+    const bool is_simple = chosen != nullptr && is_open && !is_ordered && tag != 0 && sizes.serves(1);
+    small_bytes = is_simple ? SizeClasses::kLargest : 0;
+  }
 
   // These are of its thread alone: the names of `current`, where it has some, and what the pool was called last.
   CallNames names;
@@ -216,15 +232,5 @@ class PoolCaches final : public ThreadPart {
   PoolCache* first = nullptr;
 };
 PoolCache* first_cache(const ThreadBlock& thread) noexcept;
-
-// The fast way of the two raw block functions: for a thread that used this pool and stream before, and nothing unusual.
-// NULL or false: the ordinary way decides, with nothing changed.
-void* take_at_hand(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
-bool give_at_hand(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
-// The same through a logging resource right above the pool, which is told of each block.
-void* take_logged(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
-bool give_logged(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
-// The ordinary way has served the calling thread under these names; `stream` stands for `place`.
-void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 
 }  // namespace kina

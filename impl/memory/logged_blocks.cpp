@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "impl/memory/logging.h"
-#include "impl/memory/pool.h"
+#include "impl/memory/raw_blocks.h"
 
 namespace kina {
 namespace {
@@ -26,11 +26,6 @@ Logged look_up_logged(uint64_t resource, uint64_t stream) noexcept {
   return {cache, lease<LoggingResource>(&thread->leases, find, [] { return Ref<LoggingResource>(); })};
 }
 
-// Of a request that a magazine serves.
-bool is_small(const PoolCache& cache, uint64_t bytes, uint64_t alignment) noexcept {
-  return (alignment & (alignment - 1)) == 0 && cache.has_magazines(bytes, alignment);
-}
-
 }  // namespace
 
 void* take_logged(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
@@ -40,7 +35,8 @@ void* take_logged(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_
   void* data = nullptr;
   {
     const CacheLock lock(cache.lock);
-    Block* block = is_small(cache, bytes, alignment) ? cache.take(bytes, logged.resource->use_of_callers()) : nullptr;
+    Block* block =
+        cache.has_magazines(bytes, alignment) ? cache.take(bytes, logged.resource->use_of_callers()) : nullptr;
     if (block != nullptr) data = block->address();
   }
   if (data == nullptr) {
@@ -55,17 +51,17 @@ bool give_logged(uint64_t resource, void* data, uint64_t bytes, uint64_t alignme
   const Logged logged = look_up_logged(resource, stream);
   if (!logged.resource) return false;
   PoolCache& cache = *logged.cache;
-  Slab* slab = Slab::find(data);
   {
     const CacheLock lock(cache.lock);
-    if (slab == nullptr || slab->pool() != cache.serial || !is_small(cache, bytes, alignment)) return false;
-    Block* block = slab->block_at(data);
+    if (!cache.has_magazines(bytes, alignment)) return false;
+    const uint32_t size_class = cache.sizes.class_of(bytes);
+    Block* block = cache.find(data, size_class);
     const Request request{bytes, 0, logged.resource->use_of_callers()};
     uint32_t taker = 0;
     if (block == nullptr || block->give(request, taker) != Return::done) return false;
     // While nobody else can be given the block.
     logged.resource->tell_given(data, {bytes, logged.resource->alignment(), BlockUse::raw}, *cache.logged_stream);
-    cache.give(*block, slab->size_class(), taker, bytes);
+    cache.give(*block, size_class, taker, bytes);
   }
   logged.resource->release();  // what the block kept
   return true;

@@ -207,9 +207,9 @@ inline Block* PoolCache::take(uint64_t bytes, BlockUse use) noexcept {
   Block* block = current->magazines[sizes.class_of(bytes)].pop();
   if (block == nullptr) [[unlikely]]
     return nullptr;
+  newest = block;
   block->take({bytes, 0, use}, Stamp::kNothing, number);
-  counters.taken(bytes, true);
-  if (counters.is_full()) [[unlikely]]
+  if (counters.taken(bytes)) [[unlikely]]
     pool->fold_bytes(*this);
   return block;
 }
@@ -217,8 +217,7 @@ inline Block* PoolCache::take(uint64_t bytes, BlockUse use) noexcept {
 inline void PoolCache::give(Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept {
   if (!current->magazines[size_class].keep(block, taker != number)) [[unlikely]]
     pool->keep(*current, block, size_class, taker);
-  counters.given(bytes);
-  if (counters.is_full()) [[unlikely]]
+  if (counters.given(bytes)) [[unlikely]]
     pool->fold_bytes(*this);
 }
 

@@ -68,10 +68,10 @@ bool PoolResource::select(PoolCache& cache, Stream& stream) noexcept {
   const auto is_of = [&](const StreamCache* known) { return !is_ordered_ || known->lane.stream() == &stream; };
   if (cache.current != nullptr && is_of(cache.current)) return true;
   cache.names = {};
-  cache.current = nullptr;
+  cache.use(nullptr);
   for (StreamCache* known = cache.streams; known != nullptr; known = known->next)
     if (is_of(known)) {
-      cache.current = known;
+      cache.use(known);
       return true;
     }
   Lane* lane = nullptr;
@@ -83,7 +83,7 @@ bool PoolResource::select(PoolCache& cache, Stream& stream) noexcept {
   if (made == nullptr) return false;
   made->next = std::exchange(cache.streams, made);
   cache.counters.streams.fetch_add(1, kRelaxed);
-  cache.current = made;
+  cache.use(made);
   return true;
 }
 
@@ -140,6 +140,7 @@ PoolCache* PoolResource::open_cache(ThreadBlock& thread) noexcept {
   cache->forget_names();
   cache->pool = this;
   cache->serial = serial_;
+  cache->tag = pool_tag(serial_);
   cache->sizes = sizes_;
   cache->is_ordered = is_ordered_;
   cache->is_open = true;
@@ -159,8 +160,8 @@ void PoolResource::unlink(PoolCache& cache) noexcept {
   fold(cache);
   while (cache.streams != nullptr) delete std::exchange(cache.streams, cache.streams->next);
   cache.counters.streams.store(0, kRelaxed);
-  cache.current = nullptr;
   cache.is_open = false;
+  cache.use(nullptr);
   cache.pool = nullptr;
   (cache.previous == nullptr ? caches_ : cache.previous->next) = cache.next;
   if (cache.next != nullptr) cache.next->previous = cache.previous;
@@ -235,8 +236,8 @@ Return PoolResource::give_without_cache(std::span<const Point> uses, void* data,
 // ---- counting
 
 void PoolResource::count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept {
-  cache.counters.taken(request.bytes, is_hit);
-  if (cache.counters.is_full()) [[unlikely]]
+  if (!is_hit) cache.counters.missed();
+  if (cache.counters.taken(request.bytes)) [[unlikely]]
     fold_bytes(cache);
 }
 
@@ -250,8 +251,7 @@ void PoolResource::count_taken(const Request& request, bool is_hit) noexcept {
 }
 
 void PoolResource::count_given(PoolCache& cache, const Request& request) noexcept {
-  cache.counters.given(request.bytes);
-  if (cache.counters.is_full()) [[unlikely]]
+  if (cache.counters.given(request.bytes)) [[unlikely]]
     fold_bytes(cache);
 }
 
@@ -272,7 +272,7 @@ void PoolResource::fold(PoolCache& cache) noexcept {
   const uint64_t deallocations = from.deallocations.exchange(0, kRelaxed);
   to.allocations.fetch_add(allocations, kRelaxed);
   to.deallocations.fetch_add(deallocations, kRelaxed);
-  to.cache_hits.fetch_add(from.cache_hits.exchange(0, kRelaxed), kRelaxed);
+  to.cache_hits.fetch_add(allocations - from.misses.exchange(0, kRelaxed), kRelaxed);
 }
 
 void PoolResource::raise_peak(int64_t live) noexcept {
@@ -300,9 +300,10 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   for (const PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
     const CacheCounters& counted = cache->counters;
     info.live_bytes += counted.live_bytes.load(kRelaxed);
-    info.allocations += counted.allocations.load(kRelaxed);
+    const uint64_t allocations = counted.allocations.load(kRelaxed);
+    info.allocations += allocations;
     info.deallocations += counted.deallocations.load(kRelaxed);
-    info.cache_hits += counted.cache_hits.load(kRelaxed);
+    info.cache_hits += allocations - std::min(allocations, counted.misses.load(kRelaxed));
     peak += counted.high_bytes.load(kRelaxed);
     info.metadata_bytes += sizeof(PoolCache) + counted.streams.load(kRelaxed) * sizeof(StreamCache);
   }

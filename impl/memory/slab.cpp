@@ -54,9 +54,10 @@ bool Slab::reserve_pages(uint64_t base, uint64_t bytes) noexcept {
   return true;
 }
 
-void Slab::set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept {
-  for (uint64_t page = base >> 16; page <= (base + bytes - 1) >> 16; ++page)
-    leaves_[page >> 16].load(std::memory_order_acquire)->slabs[page & 0xFFFF].store(slab, std::memory_order_release);
+void Slab::set_pages(uint64_t base, uint64_t bytes, uint64_t first) noexcept {
+  uint64_t said = first;
+  for (uint64_t page = base >> 16; page <= (base + bytes - 1) >> 16; ++page, said += first == 0 ? 0 : 1)
+    leaves_[page >> 16].load(std::memory_order_acquire)->pages[page & 0xFFFF].store(said, std::memory_order_release);
 }
 
 Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, uint32_t count, const SizeClasses& sizes) noexcept {
@@ -79,15 +80,16 @@ Slab* Slab::make(uint64_t pool, void* base, uint32_t size_class, uint32_t count,
     block.next = i + 1 < count ? &block + 1 : nullptr;
     block.next_batch.store(nullptr, kRelaxed);
     block.word.store(0, kRelaxed);
-    block.data.store(static_cast<std::byte*>(base) + i * block_bytes, kRelaxed);
+    block.place.store((address + i * block_bytes) | pool_tag(pool), kRelaxed);
   }
-  set_pages(address, made->bytes(), made);
+  set_pages(address, made->bytes(),
+            uint64_t{size_class} << kClassShift | uint64_t{count} << kCountShift | reinterpret_cast<uint64_t>(made));
   return made;
 }
 
 void Slab::end() noexcept {
   const auto address = base_.load(std::memory_order_relaxed);
-  set_pages(address, bytes(), nullptr);
+  set_pages(address, bytes(), 0);
   pool_.store(0, std::memory_order_relaxed);
   count_.store(0, std::memory_order_relaxed);
   stamp = {};

@@ -12,6 +12,11 @@
 
 namespace kina {
 
+// Of the blocks of a class, in granules.
+constexpr uint32_t granules_of(uint32_t size_class) noexcept {
+  return size_class < 8 ? size_class + 1 : (9 + size_class % 8) << (size_class / 8 - 1);
+}
+
 // Eight sizes for each doubling, in granules; nothing above `kLargest` bytes is cut from a slab.
 class SizeClasses {
  public:
@@ -22,17 +27,15 @@ class SizeClasses {
   explicit SizeClasses(uint64_t granule) noexcept : shift_(std::countr_zero(granule)) {}
 
   uint64_t granule() const noexcept { return uint64_t{1} << shift_; }
+  // Whether a granule is as aligned as that, a power of two or 0.
+  bool are_aligned(uint64_t alignment) const noexcept { return alignment >> shift_ <= 1; }
   // Of a request that is as aligned as a granule.
   bool serves(uint64_t bytes) const noexcept { return bytes - 1 < kLargest && granule() <= kPage; }
-  uint32_t class_of(uint64_t bytes) const noexcept {
-    const uint64_t last = (bytes - 1) >> shift_;
-    if (last < 8) return static_cast<uint32_t>(last);
-    const auto log = static_cast<uint32_t>(63 - std::countl_zero(last));
-    return (log - 2) * 8 + (static_cast<uint32_t>(last >> (log - 3)) & 7);
-  }
-  uint64_t bytes_of(uint32_t size_class) const noexcept {
-    if (size_class < 8) return (uint64_t{size_class} + 1) << shift_;
-    return uint64_t{9 + size_class % 8} << (size_class / 8 - 1) << shift_;
+  uint32_t class_of(uint64_t bytes) const noexcept { return kClasses[(bytes - 1) >> shift_]; }
+  uint64_t bytes_of(uint32_t size_class) const noexcept { return uint64_t{granules_of(size_class)} << shift_; }
+  // Which block of a slab of that class starts so many bytes behind its start.
+  uint64_t index_of(uint64_t offset, uint32_t size_class) const noexcept {
+    return (offset >> shift_) * kReciprocals[size_class] >> kReciprocalShift;
   }
   // Blocks of a slab: at least what fills a page, or a batch; at most a MiB.
   uint32_t least_blocks_of_slab(uint32_t size_class) const noexcept {
@@ -49,8 +52,31 @@ class SizeClasses {
   }
 
  private:
+  // By the granules of a request, less one.
+  static constexpr auto kClasses = [] {
+    std::array<uint8_t, 256> classes{};
+    for (uint32_t last = 0, size_class = 0; last < classes.size(); ++last) {
+      if (last + 1 > granules_of(size_class)) ++size_class;
+      classes[last] = static_cast<uint8_t>(size_class);
+    }
+    return classes;
+  }();
+  // Rounded up, so that they are exact where a block starts.
+  static constexpr int kReciprocalShift = 24;
+  static constexpr auto kReciprocals = [] {
+    std::array<uint32_t, kCount> reciprocals{};
+    for (uint32_t i = 0; i < kCount; ++i)
+      reciprocals[i] = ((uint32_t{1} << kReciprocalShift) + granules_of(i) - 1) / granules_of(i);
+    return reciprocals;
+  }();
   int shift_;
 };
+static_assert(granules_of(SizeClasses::kCount - 1) * kStorageAlignment == SizeClasses::kLargest);
+
+// A few bits of a pool's serial that lie where the address of a block has none; 0 where the serial has more.
+constexpr uint64_t pool_tag(uint64_t serial) noexcept {
+  return serial >> 24 != 0 ? 0 : serial >> 8 << 48 | (serial & 0xFF);
+}
 
 // The record of one block. While it is live `word` says what was asked for, on which shelf's stream, and whose cache it
 // came from. While it is free it is in one list of its pool; `word` then says nothing, or of the first one of a batch
@@ -59,7 +85,8 @@ struct alignas(32) Block {
   Block* next = nullptr;
   std::atomic<Block*> next_batch{nullptr};
   std::atomic<uint64_t> word{0};
-  std::atomic<void*> data{nullptr};  // written while the slab is made, when stray addresses are looked up too
+  // Its address and its pool's tag; written while the slab is made, when stray addresses are looked up too.
+  std::atomic<uint64_t> place{0};
 
   // live | use (14 bits) | shelf (20) | cache (12) | bytes (17)
   static constexpr uint64_t kLive = uint64_t{1} << 63;
@@ -79,7 +106,14 @@ struct alignas(32) Block {
     word.store(live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift,
                std::memory_order_release);
   }
-  void* address() const noexcept { return data.load(std::memory_order_relaxed); }
+  static constexpr uint64_t kAddressMask = 0x0000'FFFF'FFFF'FF00;
+  void* address() const noexcept {
+    return reinterpret_cast<void*>(place.load(std::memory_order_relaxed) & kAddressMask);
+  }
+  // Whether this is the record of the block at `data` in the pool of that tag, which is not 0.
+  bool is_of(const void* data, uint64_t tag) const noexcept {
+    return (place.load(std::memory_order_relaxed) ^ reinterpret_cast<uint64_t>(data)) == tag;
+  }
   // Where a live block was taken.
   uint32_t shelf() const noexcept {
     return static_cast<uint32_t>(word.load(std::memory_order_relaxed) >> kShelfShift & kShelfMask);
@@ -90,6 +124,13 @@ struct alignas(32) Block {
       cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
       return uint64_t{0};
     });
+  }
+  // The same in one try, for a request that a magazine serves; false: `give` knows why.
+  bool give_small(uint64_t bytes, BlockUse use, uint32_t& cache) noexcept {
+    uint64_t seen = word.load(std::memory_order_relaxed);
+    if ((seen & (kMarks | kBytesMask)) != live_word({bytes, 0, use})) return false;
+    cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+    return word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
   // The same, but the block stays live as one of `use`.
   Return change_use(const Request& request, BlockUse use) noexcept {
@@ -133,6 +174,9 @@ struct alignas(32) Block {
   }
 };
 
+// Where there is no other.
+inline constinit Block no_block;
+
 // One run of blocks, and behind it their records: pairs of lines of the cache, so that threads which got different
 // batches of a slab write no line together. They are never returned to the heap, only used again for slabs of as many
 // blocks: whoever looks up a stray address finds a record, even while the slab that it was ends.
@@ -143,11 +187,16 @@ class alignas(128) Slab {
   void end() noexcept;
 
   // The slab whose pages hold `data`, of whatever pool; NULL when there is none.
-  static Slab* find(const void* data) noexcept {
-    const auto address = reinterpret_cast<uint64_t>(data);
-    if (address >> 48 != 0) return nullptr;
-    const Leaf* leaf = leaves_[address >> 32].load(std::memory_order_acquire);
-    return leaf == nullptr ? nullptr : leaf->slabs[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
+  static Slab* find(const void* data) noexcept { return slab_of(page_of(data)); }
+  // The record that a block of that class at `data` has, if there is one: of whatever pool, and whether the block
+  // starts there is for the record to say. Nothing of the slab but the record is read.
+  static Block* find_record(const void* data, uint32_t size_class, const SizeClasses& sizes) noexcept {
+    const uint64_t page = page_of(data);
+    const uint64_t offset =
+        (page & kNumberMask) * SizeClasses::kPage + reinterpret_cast<uint64_t>(data) % SizeClasses::kPage;
+    const uint64_t index = sizes.index_of(offset, size_class);
+    if (page >> kClassShift != size_class || index >= (page >> kCountShift & kCountMask)) return nullptr;
+    return slab_of(page)->blocks() + index;
   }
 
   uint64_t pool() const noexcept { return pool_.load(std::memory_order_relaxed); }
@@ -169,13 +218,29 @@ class alignas(128) Slab {
   uint64_t metadata_bytes() const noexcept { return sizeof(Slab) + room_ * sizeof(Block); }
 
  private:
+  // What is known of a page: class of its slab (6 bits) | number of blocks of it (10) | its address, a multiple of 128
+  // (48) | which page of it this is (7). 0: no slab has it.
+  using Page = std::atomic<uint64_t>;
+  static constexpr int kClassShift = 58;
+  static constexpr int kCountShift = 48;
+  static constexpr uint64_t kCountMask = 0x3FF;
+  static constexpr uint64_t kNumberMask = 0x7F;
+  static constexpr uint64_t kSlabMask = (uint64_t{1} << kCountShift) - 1 - kNumberMask;
   struct Leaf {
-    std::atomic<Slab*> slabs[65536];
+    Page pages[65536];
   };
+  static uint64_t page_of(const void* data) noexcept {
+    const auto address = reinterpret_cast<uint64_t>(data);
+    if (address >> 48 != 0) return 0;
+    const Leaf* leaf = leaves_[address >> 32].load(std::memory_order_acquire);
+    return leaf == nullptr ? 0 : leaf->pages[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
+  }
+  static Slab* slab_of(uint64_t page) noexcept { return reinterpret_cast<Slab*>(page & kSlabMask); }
   explicit Slab(uint32_t room) noexcept : room_(room) {}
   static Slab* obtain(uint32_t room) noexcept;
   static bool reserve_pages(uint64_t base, uint64_t bytes) noexcept;
-  static void set_pages(uint64_t base, uint64_t bytes, Slab* slab) noexcept;
+  // `first` is what the first page says; the others say the next numbers, or 0 as well.
+  static void set_pages(uint64_t base, uint64_t bytes, uint64_t first) noexcept;
 
   static std::array<std::atomic<Leaf*>, 65536> leaves_;
 

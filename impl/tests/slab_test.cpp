@@ -58,6 +58,7 @@ TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
       ASSERT_EQ(block != nullptr, offset % bytes == 0);
       if (block != nullptr) {
         ASSERT_EQ(block->address(), at(kBase + offset));
+        ASSERT_EQ(Slab::find_record(at(kBase + offset), size_class, sizes), block);
         ASSERT_TRUE(seen.insert(block).second);
       }
     }
@@ -81,6 +82,36 @@ TEST(Slab, RemembersNothingOfAnEarlierOne) {
   EXPECT_NE(slab->block_at(at(kBase + 4 * kBytes)), nullptr);
   EXPECT_EQ(slab->block_at(at(kBase + 5 * kBytes)), nullptr);
   slab->end();
+}
+
+// A caller may name any size at any address: no record is looked at that the slab does not have.
+TEST(Slab, HasRecordsForItsOwnSizeAlone) {
+  const SizeClasses sizes(256);
+  constexpr uint32_t kClass = 40;
+  Slab* slab = Slab::make(7, at(kBase), kClass, 5, sizes);
+  ASSERT_NE(slab, nullptr);
+  for (uint64_t offset = 0; offset < slab->bytes() + 2 * SizeClasses::kPage; offset += 128)
+    for (uint32_t size_class = 0; size_class < SizeClasses::kCount; ++size_class) {
+      const Block* block = Slab::find_record(at(kBase + offset), size_class, sizes);
+      ASSERT_EQ(block != nullptr, size_class == kClass && offset < slab->bytes());
+      if (block == nullptr) continue;
+      ASSERT_EQ(block->is_of(at(kBase + offset), pool_tag(7)), block->address() == at(kBase + offset));
+      ASSERT_FALSE(block->is_of(at(kBase + offset), pool_tag(8)));
+    }
+  EXPECT_EQ(Slab::find_record(at(~uint64_t{0}), kClass, sizes), nullptr);
+  slab->end();
+  EXPECT_EQ(Slab::find_record(at(kBase), kClass, sizes), nullptr);
+}
+
+TEST(Slab, TellsPoolsApartByTheBitsThatAddressesLeave) {
+  constexpr uint64_t kMost = (uint64_t{1} << 24) - 1;
+  EXPECT_EQ(pool_tag(kMost + 1), 0U);  // such a pool goes the ordinary way
+  for (uint64_t serial = 1; serial <= kMost; serial = 2 * serial + 1) {
+    EXPECT_NE(pool_tag(serial), 0U);
+    EXPECT_EQ(pool_tag(serial) & Block::kAddressMask, 0U);
+    EXPECT_NE(pool_tag(serial), pool_tag(serial + 1));
+  }
+  EXPECT_EQ(no_block.address(), nullptr);
 }
 
 TEST(Slab, IsNotMadeOnPagesOfAnother) {

@@ -1,0 +1,93 @@
+// What the two raw block functions do where their blocks are at hand, but not at once.
+#include "impl/memory/raw_blocks.h"
+
+#include "impl/core/device.h"
+
+namespace kina {
+namespace {
+
+using CacheLock = std::lock_guard<OwnersLock>;
+
+// The thread goes to a pool and a stream that it used before, or stays there.
+PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
+  ThreadBlock* thread = thread_block();
+  if (thread == nullptr) return nullptr;
+  for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread) {
+    if (cache->pool_name != resource) continue;
+    const CacheLock lock(cache->lock);
+    if (!cache->is_open) continue;
+    for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
+      if (!known->names.are(resource, stream, *thread)) continue;
+      cache->names = known->names;
+      cache->current = known;
+      return thread->newest_pool_cache = cache;
+    }
+  }
+  return nullptr;
+}
+
+// A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
+bool is_at_hand_for(const PoolCache& cache, const Stream& place) noexcept {
+  return cache.current != nullptr && (!cache.is_ordered || cache.current->lane.stream() == &place);
+}
+
+PoolCache* find_cache(uint64_t resource, uint64_t stream) noexcept {
+  PoolCache* newest = newest_cache(resource, stream);
+  return newest != nullptr ? newest : turn_to(resource, stream);
+}
+
+bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
+
+}  // namespace
+
+// Of another pool or stream than the newest, through a logging resource, or with a visitor in the way.
+void* take_near(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
+  if (void* data = take_logged(resource, bytes, alignment, stream)) return data;
+  PoolCache* cache = is_plain(bytes, alignment) ? find_cache(resource, stream) : nullptr;
+  if (cache == nullptr) return nullptr;
+  const CacheLock lock(cache->lock);
+  return cache->is_open ? cache->pool->take_at_hand(*cache, {bytes, alignment, BlockUse::raw}) : nullptr;
+}
+
+bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
+  if (give_logged(resource, data, bytes, alignment, stream)) return true;
+  PoolCache* cache = is_plain(bytes, alignment) && data != nullptr ? find_cache(resource, stream) : nullptr;
+  if (cache == nullptr) return false;
+  const CacheLock lock(cache->lock);
+  return cache->is_open && cache->pool->give_at_hand(*cache, data, {bytes, alignment, BlockUse::raw});
+}
+
+void keep_and_leave(PoolCache& cache, Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  cache.give(block, size_class, taker, bytes);
+}
+
+void fold_and_leave(PoolCache& cache) noexcept {
+  const CacheLock lock(cache.lock, std::adopt_lock);
+  cache.pool->fold_bytes(cache);
+}
+
+void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept {
+  const ThreadBlock* thread = thread_block();
+  PoolCache* cache = thread == nullptr ? nullptr : thread->newest_pool_cache;
+  if (cache == nullptr || cache->owner != thread) return;
+  LoggingResource* logging = source.as_logging();
+  const Resource* pool = logging == nullptr ? &source : source.upstream();
+  const CacheLock lock(cache->lock);
+  if (!cache->is_open || cache->pool != pool || !is_at_hand_for(*cache, place)) return;
+  if (stream == 0 && !thread->scopes.is_empty()) return;
+  CallNames learnt{resource, stream, resources().place_of(resource),
+                   stream == 0 ? nullptr : streams().place_of(stream)};
+  if (learnt.resource_place == nullptr || (stream != 0 && learnt.stream_place == nullptr))
+    learnt = {};  // another thread ended the name meanwhile
+  if (logging == nullptr) {
+    cache->names = cache->current->names = learnt;
+    cache->pool_name = learnt.resource;
+  } else if (!cache->is_ordered) {
+    cache->logged_names = learnt;
+    cache->logging = logging;
+    cache->logged_stream = &place;
+  }
+}
+
+}  // namespace kina
