@@ -25,10 +25,10 @@
  *  7 Ownership   The `owner` tag says it for every parameter. Releases fail only in tiers 1 to 3.
  *  8 Order       Work goes to one stream chosen by one rule (chapter stream); uses of a storage are ordered across
  *                streams by the library; bytes are reused after their last use.
- *  9 Threads     Any function may be called from any thread. Reading calls on one tensor may overlap; a call that ends a
- *                tensor or fills a struct must not overlap another call on it.
- * 10 Life cycle  Calls are safe from atexit, from threads that outlive main, after driver shutdown, beside a second copy
- *                of the library, and in a forked child, where host tensors go on working.
+ *  9 Threads     Any function may be called from any thread. Reading calls on one tensor may overlap; a call that ends
+ *                a tensor or fills a struct must not overlap another call on it.
+ * 10 Life cycle  Calls are safe from atexit, from threads that outlive main, after driver shutdown, beside a second
+ *                copy of the library, and in a forked child, where host tensors go on working.
  *
  * Tag lines end the comment of every function: the half of the contract that programs read. All are mandatory.
  *
@@ -88,7 +88,7 @@ extern "C" {
  * runtime_field_layout reports what a loaded binary has). Offsets stand at the left of each field's comment.
  */
 
-/* ---- handles: pointers to types that are never completed; the value is a 64-bit name, never an address; NULL: none ---- */
+/* ---- handles: pointers to types that are never completed; a value is a name, never an address; NULL: none ---- */
 
 typedef struct KinaStreamHandle   *KinaStream;   /* an ordered queue of work on one device; chapter stream */
 typedef struct KinaScopeHandle    *KinaScope;    /* the token of one push, for runtime_scope_pop; of one thread */
@@ -236,7 +236,7 @@ enum { /* KinaPoolParams.flags */
     KINA_POOL_OPPORTUNISTIC = 0x1, /* reuse may follow what happens to have finished; two runs may then differ */
     KINA_POOL_LAZY = 0x2           /* take nothing from upstream before the first allocation */
 };
-enum { KINA_CUDA_ASYNC_OPPORTUNISTIC = 0x1 }; /* KinaCudaAsyncParams.flags: the driver may reuse as it happens to finish */
+enum { KINA_CUDA_ASYNC_OPPORTUNISTIC = 0x1 }; /* KinaCudaAsyncParams.flags: reuse may follow what has finished */
 enum { KINA_LOGGING_FRAMES = 0x1 };           /* KinaLoggingParams.flags: rows carry return addresses */
 
 typedef struct KinaResourceInfo { /* 168; output struct */
@@ -249,7 +249,7 @@ typedef struct KinaResourceInfo { /* 168; output struct */
     uint64_t     alignment;        /*  32 of every block, in bytes */
     uint64_t     maximum_bytes;    /*  40 0: no limit of its own */
     uint64_t     live_bytes;       /*  48 allocated and not yet deallocated, as requested */
-    uint64_t     peak_bytes;       /*  56 highest live_bytes; of a pool that several threads use within 1 MiB for each */
+    uint64_t     peak_bytes;       /*  56 highest live_bytes; of a pool that several threads use, to 1 MiB for each */
     uint64_t     live_blocks;      /*  64 */
     uint64_t     reserved_bytes;   /*  72 taken from upstream and not given back */
     uint64_t     leaked_bytes;     /*  80 never given back: a device may still use them, or giving back failed */
@@ -273,7 +273,7 @@ typedef void (*KinaDestroyCallback)(void *context); /* once, after the last deal
 
 typedef struct KinaResourceVtable { /* 40; option struct, copied together with its name */
     uint32_t               struct_size;      /*  0 sizeof(KinaResourceVtable) */
-    int32_t                supports_streams; /*  4 boolean; 0: the library waits for a block's users before deallocate */
+    int32_t                supports_streams; /*  4 boolean; 0: deallocate is called when a block's users have run */
     const char            *name;             /*  8 NULL: "custom" */
     KinaAllocateCallback   allocate;         /* 16 not NULL */
     KinaDeallocateCallback deallocate;       /* 24 not NULL */
@@ -349,7 +349,9 @@ enum { /* KinaTensor.flags */
     KINA_FLAG_PEER = 0x20       /* the bytes are another device's */
 };
 enum { KINA_ACCESS_READ = 1, KINA_ACCESS_WRITE = 2, KINA_ACCESS_READ_WRITE = 3 };
-enum { /* C: computes in every family; K: casts and storage, feature float8; S: storage (alloc, DLPack, fill, movement, structure, indexing) */
+/* C: computes in every family; S: storage (alloc, DLPack, fill, movement, structure, indexing); K: storage and casts,
+ * feature float8. */
+enum {
     KINA_DTYPE_BOOL = 0x00010806,    /* C one byte; not 0 is true, results are 0 or 1 */
     KINA_DTYPE_U8 = 0x00010801,      /* C */
     KINA_DTYPE_I8 = 0x00010800,      /* C */
@@ -441,10 +443,10 @@ enum {
     KINA_BINARY_FLOOR_DIV = 0x204,
     KINA_BINARY_MOD = 0x205, /* sign of the divisor */
     KINA_BINARY_POW = 0x206,
-    KINA_BINARY_MAXIMUM = 0x207, KINA_BINARY_MINIMUM = 0x208, KINA_BINARY_ATAN2 = 0x209, KINA_BINARY_LOGICAL_AND = 0x20A,
-    KINA_BINARY_LOGICAL_OR = 0x20B, KINA_BINARY_LOGICAL_XOR = 0x20C, KINA_BINARY_BITWISE_AND = 0x20D,
-    KINA_BINARY_BITWISE_OR = 0x20E, KINA_BINARY_BITWISE_XOR = 0x20F, KINA_BINARY_SHIFT_LEFT = 0x210,
-    KINA_BINARY_SHIFT_RIGHT = 0x211,
+    KINA_BINARY_MAXIMUM = 0x207, KINA_BINARY_MINIMUM = 0x208, KINA_BINARY_ATAN2 = 0x209,
+    KINA_BINARY_LOGICAL_AND = 0x20A, KINA_BINARY_LOGICAL_OR = 0x20B, KINA_BINARY_LOGICAL_XOR = 0x20C,
+    KINA_BINARY_BITWISE_AND = 0x20D, KINA_BINARY_BITWISE_OR = 0x20E, KINA_BINARY_BITWISE_XOR = 0x20F,
+    KINA_BINARY_SHIFT_LEFT = 0x210, KINA_BINARY_SHIFT_RIGHT = 0x211,
     /* comparisons give bool */
     KINA_BINARY_EQUAL = 0x240, KINA_BINARY_NOT_EQUAL = 0x241, KINA_BINARY_LESS = 0x242, KINA_BINARY_LESS_EQUAL = 0x243,
     KINA_BINARY_GREATER = 0x244, KINA_BINARY_GREATER_EQUAL = 0x245
@@ -464,7 +466,7 @@ enum { KINA_REDUCE_KEEPDIMS = 0x10000 }; /* or'ed into a KinaReduceOp: reduced a
 
 /* ---- matmul ---- */
 
-enum { KINA_COMPUTE_STRICT = 0, KINA_COMPUTE_TF32 = 1 }; /* TF32: f32 products alone may round their inputs to 10 bits */
+enum { KINA_COMPUTE_STRICT = 0, KINA_COMPUTE_TF32 = 1 }; /* TF32: only f32 products may round inputs to 10 bits */
 
 typedef struct KinaMatmulParams { /* 56; option struct. Result: activation(alpha·A·B + beta·C + bias) */
     uint32_t          struct_size; /*  0 sizeof(KinaMatmulParams) */
@@ -767,18 +769,19 @@ KINA_API KinaStatus runtime_device_push(KinaScope *out, int32_t device_type, int
  * is INVALID_ARGUMENT [KINA-STATUS-28], an ended or wrong one INVALID_HANDLE [KINA-STATUS-26].
  *
  * Which stream. A stream parameter that is not NULL wins; NULL means runtime_stream_current [KINA-STREAM-27]. An
- * operation takes the first of: (1) the newest runtime_stream_push for the execution device on this thread; (2) inside a
- * runtime_device_push scope of that device, what it binds: redirect, else phase, else main; (3) the stream of a
+ * operation takes the first of: (1) the newest runtime_stream_push for the execution device on this thread; (2) inside
+ * a runtime_device_push scope of that device, what it binds: redirect, else phase, else main; (3) the stream of a
  * non-empty `out`; (4) the first input's; (5) main [KINA-STREAM-30]. Ended streams and those of other devices do not
  * count in (3) and (4) [KINA-STREAM-31]. The execution device is that of `out`, else of the inputs, and for copies
  * between devices the accelerator's end [KINA-STREAM-29].
  *
  * Order. Uses of one storage through tensors of its own device are ordered by the library in the order of the calls, on
- * whatever streams [KINA-STREAM-33]. Work on the host is complete at return [KINA-STREAM-36]. The caller orders accesses
- * through PEER tensors and aliases of foreign memory [KINA-STREAM-38].
+ * whatever streams [KINA-STREAM-33]. Work on the host is complete at return [KINA-STREAM-36]. The caller orders
+ * accesses through PEER tensors and aliases of foreign memory [KINA-STREAM-38].
  *
- * Scopes. Every push acts on the calling thread alone (captures are announced to all) and gives a token; runtime_scope_pop ends the newest. Scopes that
- * are left end with their thread [KINA-STREAM-43 to KINA-STREAM-48]. Tokens are not shared with other threads.
+ * Scopes. Every push acts on the calling thread alone (captures are announced to all) and gives a token;
+ * runtime_scope_pop ends the newest. Scopes that are left end with their thread [KINA-STREAM-43 to KINA-STREAM-48].
+ * Tokens are not shared with other threads.
  *
  * Ownership. Handles of runtime_stream_checkout are checked in, those of runtime_stream_import released; all others are
  * borrowed and never ended [KINA-STREAM-9].
@@ -847,10 +850,10 @@ KINA_API KinaStatus runtime_stream_checkin(KinaStream stream);
 /**
  * Gives a handle to a native stream of the caller's, a `cudaStream_t` [KINA-STREAM-13].
  *
- * One native stream has one handle, counted; each import is ended by runtime_stream_release. The native stream must live
- * until the last of them, and until the deleters of DLPack exports and imports that were given it have run
- * [KINA-STREAM-52]. 1 is CUDA's legacy default stream, not capturable; 2 the per-thread one, usable on the
- * importing thread alone [KINA-STREAM-14]. The library never destroys it [KINA-STREAM-16].
+ * One native stream has one handle, counted; each import is ended by runtime_stream_release. The native stream must
+ * live until the last of them, and until the deleters of DLPack exports and imports that were given it have run
+ * [KINA-STREAM-52]. 1 is CUDA's legacy default stream, not capturable; 2 the per-thread one, usable on the importing
+ * thread alone [KINA-STREAM-14]. The library never destroys it [KINA-STREAM-16].
  *
  * INVALID_ARGUMENT  `out` or `native` is NULL, no such id, or the driver knows no such stream [KINA-STREAM-51]
  * UNSUPPORTED       the type has no devices, or is the host [KINA-STREAM-12]
@@ -953,7 +956,8 @@ KINA_API KinaStatus runtime_stream_query(int32_t *out, KinaStream stream);
 /**
  * Orders later work on `stream` after the work that is now on `awaited` [KINA-STREAM-20].
  *
- * The call itself does not wait, unless `stream` is a host stream [KINA-STREAM-21]. The two may be of different devices.
+ * The call itself does not wait, unless `stream` is a host stream [KINA-STREAM-21]. The two may be of different
+ * devices.
  *
  * INVALID_ARGUMENT  one is NULL
  * INVALID_HANDLE    one is no live stream
@@ -1082,10 +1086,10 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  * Announces that a stream captures: calls on it are recorded, not run [KINA-STREAM-39, KINA-STREAM-40].
  *
  * Memory of recorded work comes from `resource` alone, which the caller keeps as long as the graph. Capture itself is
- * begun and ended by the caller through the native handle, best after this call and before its token is popped: what was
- * on the stream before can then be waited for meanwhile. No stream is bound by it. Without the announcement work on a
- * capturing stream is refused, and with it what needs host memory [KINA-STREAM-41]. Each recorded gather leaves what its
- * replays need to check indices, a little host memory, with `resource` until that ends [KINA-INDEXING-25].
+ * begun and ended by the caller through the native handle, best after this call and before its token is popped: what
+ * was on the stream before can then be waited for meanwhile. No stream is bound by it. Without the announcement work on
+ * a capturing stream is refused, and with it what needs host memory [KINA-STREAM-41]. Each recorded gather leaves what
+ * its replays need to check indices, a little host memory, with `resource` until that ends [KINA-INDEXING-25].
  *
  * INVALID_ARGUMENT  a parameter is NULL
  * INVALID_HANDLE    `stream` or `resource` is not live
@@ -1127,35 +1131,42 @@ KINA_API KinaStatus runtime_scope_pop(KinaScope scope);
 
 /* ==== resource ====
  *
- * Where bytes come from. A resource allocates and deallocates on one device. Bases ask the system, the driver or the caller's own callbacks (host, cuda,
- * cuda_async, custom); adaptors (pool, logging, limit) stand on an upstream and keep it [KINA-RESOURCE-5]. They nest, up to 64 of them [KINA-RESOURCE-75]: logging(pool(host)).
+ * Where bytes come from. A resource allocates and deallocates on one device. Bases ask the system, the driver or the
+ * caller's own callbacks (host, cuda, cuda_async, custom); adaptors (pool, logging, limit) stand on an upstream and
+ * keep it [KINA-RESOURCE-5]. They nest, up to 64 of them [KINA-RESOURCE-75]: logging(pool(host)).
  *
- * Ownership. Every maker gives a counted handle of a new resource, which one `runtime_resource_release` ends [KINA-RESOURCE-1]. `runtime_resource_current`,
- * `previous`, `KinaResourceInfo.upstream`, `KinaTensor.allocator` and `KinaLogRow.resource` carry the borrowed handle: another name of the same resource, the
- * same value each time, never equal to the counted handle. Compare borrowed handles with borrowed ones. They serve wherever a counted one does, live as long
- * as the resource and are never released: doing so is INVALID_ARGUMENT [KINA-RESOURCE-2, KINA-RESOURCE-3]. A resource lives while its counted handle, a live
- * block, an adaptor, a default, a push or a capture scope needs it [KINA-RESOURCE-4 to KINA-RESOURCE-6].
+ * Ownership. Every maker gives a counted handle of a new resource, which one `runtime_resource_release` ends
+ * [KINA-RESOURCE-1]. `runtime_resource_current`, `previous`, `KinaResourceInfo.upstream`, `KinaTensor.allocator` and
+ * `KinaLogRow.resource` carry the borrowed handle: another name of the same resource, the same value each time, never
+ * equal to the counted handle. Compare borrowed handles with borrowed ones. They serve wherever a counted one does,
+ * live as long as the resource and are never released: doing so is INVALID_ARGUMENT [KINA-RESOURCE-2, KINA-RESOURCE-3].
+ * A resource lives while its counted handle, a live block, an adaptor, a default, a push or a capture scope needs it
+ * [KINA-RESOURCE-4 to KINA-RESOURCE-6].
  *
- * Current. Each device has one default for all threads, and each thread a push stack for each device; the newest push counts, else the default
- * [KINA-RESOURCE-9]. Storages, results, temporaries and workspaces come from the current resource of their device [KINA-RESOURCE-10], and go back to the one that
- * they came from [KINA-RESOURCE-8]. Built-in defaults are set without recompiling by the environment variable
+ * Current. Each device has one default for all threads, and each thread a push stack for each device; the newest push
+ * counts, else the default [KINA-RESOURCE-9]. Storages, results, temporaries and workspaces come from the current
+ * resource of their device [KINA-RESOURCE-10], and go back to the one that they came from [KINA-RESOURCE-8]. Built-in
+ * defaults are set without recompiling by the environment variable
  *     KINA_RESOURCE="cpu=logging(pool(host));cuda=pool(cuda_async)"
- * with devices cpu, cuda, sim and resources host, cuda, cuda_async, sim, pool(r), logging(r) (text to stderr), limit(r,bytes) [KINA-RESOURCE-67]. A bad string makes
- * every call that needs a built-in default INVALID_ARGUMENT, with a message that says where it is bad [KINA-RESOURCE-69].
+ * with devices cpu, cuda, sim and resources host, cuda, cuda_async, sim, pool(r), logging(r) (text to stderr),
+ * limit(r,bytes) [KINA-RESOURCE-67]. A bad string makes every call that needs a built-in default INVALID_ARGUMENT, with
+ * a message that says where it is bad [KINA-RESOURCE-69].
  *
  * NULL. A NULL handle is INVALID_ARGUMENT unless the `null` tag names it; NULL params mean defaults.
  *
- * Threads. All functions may be called from any thread. Callbacks and row callbacks run under no lock of the library, must not throw, and may call anything
- * except on the resource that they serve [KINA-STATUS-38].
+ * Threads. All functions may be called from any thread. Callbacks and row callbacks run under no lock of the library,
+ * must not throw, and may call anything except on the resource that they serve [KINA-STATUS-38].
  *
- * Order. A NULL `stream` means the current stream of the resource's device. On the host memory is ready at return; a deallocated block is reused only after
- * or ordered after the work that was enqueued on the deallocating stream [KINA-RESOURCE-22 to KINA-RESOURCE-24].
+ * Order. A NULL `stream` means the current stream of the resource's device. On the host memory is ready at return; a
+ * deallocated block is reused only after or ordered after the work that was enqueued on the deallocating stream
+ * [KINA-RESOURCE-22 to KINA-RESOURCE-24].
  */
 
 /**
  * Makes a resource over the host's heap.
  *
- * Blocks are aligned to 256 bytes or to more where asked [KINA-RESOURCE-18 to KINA-RESOURCE-20]. Every request goes to the system; nothing is kept.
+ * Blocks are aligned to 256 bytes or to more where asked [KINA-RESOURCE-18 to KINA-RESOURCE-20]. Every request goes to
+ * the system; nothing is kept.
  *
  * INVALID_ARGUMENT  `out` is NULL
  * OUT_OF_MEMORY     no handle or no host memory for its tables
@@ -1193,9 +1204,9 @@ KINA_API KinaStatus runtime_resource_cuda(KinaResource *out, int32_t device_id);
 /**
  * Makes a resource over a stream-ordered pool of the CUDA driver.
  *
- * `initial_bytes` are reserved at once, `maximum_bytes` bound the pool (0: the device), `release_threshold_bytes` are kept over a synchronise (0: everything).
- * By default the driver reuses a block only where the order of streams is known or made, never because work happens to have finished;
- * KINA_CUDA_ASYNC_OPPORTUNISTIC lets it.
+ * `initial_bytes` are reserved at once, `maximum_bytes` bound the pool (0: the device), `release_threshold_bytes` are
+ * kept over a synchronise (0: everything). By default the driver reuses a block only where the order of streams is
+ * known or made, never because work happens to have finished; KINA_CUDA_ASYNC_OPPORTUNISTIC lets it.
  *
  * INVALID_ARGUMENT  `out` is NULL, `device_id` is outside the CUDA devices, or `initial_bytes` is above `maximum_bytes`
  * UNSUPPORTED       the build has no feature cuda, the machine no CUDA device, the device no memory pools; unknown flag
@@ -1217,15 +1228,18 @@ KINA_API KinaStatus runtime_resource_cuda_async(KinaResource *out, int32_t devic
 /**
  * Makes a pool: takes spans from `upstream`, serves blocks from them, and keeps what is freed.
  *
- * `flags`: KINA_POOL_LAZY takes the first span at the first allocation instead of now, KINA_POOL_OPPORTUNISTIC lets the pool reuse a block because the work on
- * it is seen to have finished (default: only where the order is known, so that runs repeat). `growth`: KINA_GROWTH_GEOMETRIC takes ever larger spans,
- * KINA_GROWTH_FIXED multiples of `growth_bytes` (0: the pool's choice), KINA_GROWTH_NONE none after the first [KINA-RESOURCE-40, KINA-RESOURCE-41].
- * `initial_bytes` is the first span; 0 means 1 GiB on an accelerator and, on the host, what the first allocation needs [KINA-RESOURCE-38, KINA-RESOURCE-71]. `maximum_bytes`
- * bounds what is held [KINA-RESOURCE-39], `alignment` every block [KINA-RESOURCE-43], `release_threshold_bytes` what stays over a synchronise
- * [KINA-RESOURCE-44]. All amounts are in bytes. Exhausted, the pool first gives free spans back and asks once more [KINA-RESOURCE-42]. Adjacent free blocks
+ * `flags`: KINA_POOL_LAZY takes the first span at the first allocation instead of now, KINA_POOL_OPPORTUNISTIC lets the
+ * pool reuse a block because the work on it is seen to have finished (default: only where the order is known, so that
+ * runs repeat). `growth`: KINA_GROWTH_GEOMETRIC takes ever larger spans, KINA_GROWTH_FIXED multiples of `growth_bytes`
+ * (0: the pool's choice), KINA_GROWTH_NONE none after the first [KINA-RESOURCE-40, KINA-RESOURCE-41]. `initial_bytes`
+ * is the first span; 0 means 1 GiB on an accelerator and, on the host, what the first allocation needs
+ * [KINA-RESOURCE-38, KINA-RESOURCE-71]. `maximum_bytes` bounds what is held [KINA-RESOURCE-39], `alignment` every block
+ * [KINA-RESOURCE-43], `release_threshold_bytes` what stays over a synchronise [KINA-RESOURCE-44]. All amounts are in
+ * bytes. Exhausted, the pool first gives free spans back and asks once more [KINA-RESOURCE-42]. Adjacent free blocks
  * are merged [KINA-RESOURCE-46].
  *
- * INVALID_ARGUMENT  `out` or `upstream` is NULL, `alignment` is no power of two, or `initial_bytes` is above `maximum_bytes`
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL, `alignment` is no power of two, or `initial_bytes` is above
+ *                   `maximum_bytes`
  * INVALID_HANDLE    `upstream` is not live
  * UNSUPPORTED       unknown flag or growth [KINA-RESOURCE-45]
  * VERSION           `struct_size` or a reserved field is wrong
@@ -1246,14 +1260,16 @@ KINA_API KinaStatus runtime_resource_pool(KinaResource *out, KinaResource upstre
 /**
  * Makes a resource that passes everything to `upstream` and reports each request as a row.
  *
- * Rows go into a ring of `ring_rows` (0: 65,536) and from there, on another thread, to `callback(context, row)`, to the file `path`, or with neither to
- * stderr, as text or JSON lines as `format` says [KINA-RESOURCE-52 to KINA-RESOURCE-57]. Refused requests are rows too [KINA-RESOURCE-50]; order numbers count
- * the rows of this resource from 1, and a gap is a row that found the ring full [KINA-RESOURCE-51, KINA-RESOURCE-53]. KINA_LOGGING_FRAMES adds the return
- * addresses of the calling thread, at several times the cost of a row [KINA-RESOURCE-58]. The row, its name and frames are valid during the callback.
- * Waiting rows are delivered before the resource is destroyed, and none after [KINA-RESOURCE-54]; the callback may release resources, its own included
- * [KINA-RESOURCE-76].
+ * Rows go into a ring of `ring_rows` (0: 65,536) and from there, on another thread, to `callback(context, row)`, to the
+ * file `path`, or with neither to stderr, as text or JSON lines as `format` says [KINA-RESOURCE-52 to
+ * KINA-RESOURCE-57]. Refused requests are rows too [KINA-RESOURCE-50]; order numbers count the rows of this resource
+ * from 1, and a gap is a row that found the ring full [KINA-RESOURCE-51, KINA-RESOURCE-53]. KINA_LOGGING_FRAMES adds
+ * the return addresses of the calling thread, at several times the cost of a row [KINA-RESOURCE-58]. The row, its name
+ * and frames are valid during the callback. Waiting rows are delivered before the resource is destroyed, and none after
+ * [KINA-RESOURCE-54]; the callback may release resources, its own included [KINA-RESOURCE-76].
  *
- * INVALID_ARGUMENT  `out` or `upstream` is NULL, both `path` and `callback` are set, `path` cannot be opened, or `ring_rows` overflows
+ * INVALID_ARGUMENT  `out` or `upstream` is NULL, both `path` and `callback` are set, `path` cannot be opened, or
+ *                   `ring_rows` overflows
  * INVALID_HANDLE    `upstream` is not live
  * UNSUPPORTED       unknown flag or format [KINA-RESOURCE-59]
  * VERSION           `struct_size` or a reserved field is wrong
@@ -1273,7 +1289,8 @@ KINA_API KinaStatus runtime_resource_logging(KinaResource *out, KinaResource ups
 /**
  * Makes a resource that passes everything to `upstream` as long as its live bytes stay at or below `maximum_bytes`.
  *
- * Bytes count as requested; the bound is exact under any races of threads, and 0 refuses all but zero bytes [KINA-RESOURCE-48, KINA-RESOURCE-49].
+ * Bytes count as requested; the bound is exact under any races of threads, and 0 refuses all but zero bytes
+ * [KINA-RESOURCE-48, KINA-RESOURCE-49].
  *
  * INVALID_ARGUMENT  `out` or `upstream` is NULL
  * INVALID_HANDLE    `upstream` is not live
@@ -1293,13 +1310,16 @@ KINA_API KinaStatus runtime_resource_limit(KinaResource *out, KinaResource upstr
 /**
  * Makes a resource of the caller's callbacks, on the device named.
  *
- * `vtable` and its name are copied [KINA-RESOURCE-61]; `context` is passed to every callback and must live until `destroy` has run, which it does once, after
- * the release and the last deallocation [KINA-RESOURCE-65]. `allocate` stores a block of the bytes and alignment that it is given and answers SUCCESS,
- * OUT_OF_MEMORY, DEVICE or DEVICE_LOST; any other answer counts as DEVICE, and a block that comes with it, or is misaligned, is given back
- * [KINA-RESOURCE-62, KINA-RESOURCE-63]. A `deallocate` that fails counts its block as leaked [KINA-RESOURCE-64]. A vtable that does not support streams is
- * called for deallocation only after the work on the block has run. Callbacks may come from any thread and at the same time.
+ * `vtable` and its name are copied [KINA-RESOURCE-61]; `context` is passed to every callback and must live until
+ * `destroy` has run, which it does once, after the release and the last deallocation [KINA-RESOURCE-65]. `allocate`
+ * stores a block of the bytes and alignment that it is given and answers SUCCESS, OUT_OF_MEMORY, DEVICE or DEVICE_LOST;
+ * any other answer counts as DEVICE, and a block that comes with it, or is misaligned, is given back [KINA-RESOURCE-62,
+ * KINA-RESOURCE-63]. A `deallocate` that fails counts its block as leaked [KINA-RESOURCE-64]. A vtable that does not
+ * support streams is called for deallocation only after the work on the block has run. Callbacks may come from any
+ * thread and at the same time.
  *
- * INVALID_ARGUMENT  `out`, `vtable`, `vtable->allocate` or `vtable->deallocate` is NULL, or the device id is outside the devices of its type
+ * INVALID_ARGUMENT  `out`, `vtable`, `vtable->allocate` or `vtable->deallocate` is NULL, or the device id is outside
+ *                   the devices of its type
  * UNSUPPORTED       the device type has no devices
  * VERSION           `struct_size` is wrong
  * OUT_OF_MEMORY     no handle or no host memory for its tables
@@ -1318,8 +1338,9 @@ KINA_API KinaStatus runtime_resource_custom(KinaResource *out, int32_t device_ty
 /**
  * Ends a counted handle; the resource is destroyed once nothing needs it any more.
  *
- * With live blocks or an adaptor on it the call succeeds and destruction waits for the last of them [KINA-RESOURCE-6]. The handle is dead at once, also for
- * `runtime_memory_deallocate`: raw blocks still live go back through the borrowed handle [KINA-RESOURCE-7].
+ * With live blocks or an adaptor on it the call succeeds and destruction waits for the last of them [KINA-RESOURCE-6].
+ * The handle is dead at once, also for `runtime_memory_deallocate`: raw blocks still live go back through the borrowed
+ * handle [KINA-RESOURCE-7].
  *
  * INVALID_ARGUMENT  `resource` is NULL or a borrowed handle [KINA-RESOURCE-3]
  * INVALID_HANDLE    `resource` is not live
@@ -1339,8 +1360,8 @@ KINA_API KinaStatus runtime_resource_release(KinaResource resource);
 /**
  * Reports what a resource is and what it has counted so far.
  *
- * Counters are exact when no other call on the resource is running, and never torn [KINA-RESOURCE-30 to KINA-RESOURCE-36]. `upstream` is borrowed, `name` lives
- * as long as the resource.
+ * Counters are exact when no other call on the resource is running, and never torn [KINA-RESOURCE-30 to
+ * KINA-RESOURCE-36]. `upstream` is borrowed, `name` lives as long as the resource.
  *
  * INVALID_ARGUMENT  `out` or `resource` is NULL
  * INVALID_HANDLE    `resource` is not live
@@ -1358,10 +1379,11 @@ KINA_API KinaStatus runtime_resource_release(KinaResource resource);
 KINA_API KinaStatus runtime_resource_info(KinaResourceInfo *out, KinaResource resource);
 
 /**
- * Lets the nearest pool at or below `resource` give wholly free spans back to its upstream, as long as at least `keep_bytes` free bytes stay.
+ * Lets the nearest pool at or below `resource` give wholly free spans back to its upstream, as long as at least
+ * `keep_bytes` free bytes stay.
  *
- * Stores the bytes given back, 0 where there is no pool [KINA-RESOURCE-47]. Spans that hold a live block stay, and so does one whose
- * last use cannot be waited for, as on a stream that captures [KINA-RESOURCE-73].
+ * Stores the bytes given back, 0 where there is no pool [KINA-RESOURCE-47]. Spans that hold a live block stay, and so
+ * does one whose last use cannot be waited for, as on a stream that captures [KINA-RESOURCE-73].
  *
  * INVALID_ARGUMENT  `resource` is NULL
  * INVALID_HANDLE    `resource` is not live
@@ -1381,11 +1403,12 @@ KINA_API KinaStatus runtime_resource_trim(uint64_t *released_bytes, KinaResource
 /**
  * Makes `resource` the default of one device, for all threads that have not pushed another.
  *
- * `previous` gets the borrowed handle of the default that was replaced; giving it to this function again restores exactly that one, as long as its resource
- * lives [KINA-RESOURCE-13]. NULL restores the built-in default [KINA-RESOURCE-14]. The resource stays needed while it is the default, and the default of no other
- * device changes.
+ * `previous` gets the borrowed handle of the default that was replaced; giving it to this function again restores
+ * exactly that one, as long as its resource lives [KINA-RESOURCE-13]. NULL restores the built-in default
+ * [KINA-RESOURCE-14]. The resource stays needed while it is the default, and the default of no other device changes.
  *
- * INVALID_ARGUMENT  the device id is outside the devices of its type, or the built-in default is needed and `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
+ * INVALID_ARGUMENT  the device id is outside the devices of its type, or the built-in default is needed and
+ *                   `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
  * INVALID_HANDLE    `resource` is not live
  * DEVICE_MISMATCH   `resource` is of another device [KINA-RESOURCE-15]
  * UNSUPPORTED       the device type has no devices
@@ -1406,7 +1429,8 @@ KINA_API KinaStatus runtime_resource_set_default(KinaResource *previous, int32_t
 /**
  * Makes `resource` current for its device on the calling thread, until the token is popped or the thread ends.
  *
- * Other threads and other devices are untouched [KINA-RESOURCE-11, KINA-RESOURCE-12]. Pop with `runtime_scope_pop`, newest first.
+ * Other threads and other devices are untouched [KINA-RESOURCE-11, KINA-RESOURCE-12]. Pop with `runtime_scope_pop`,
+ * newest first.
  *
  * INVALID_ARGUMENT  `out` or `resource` is NULL
  * INVALID_HANDLE    `resource` is not live
@@ -1428,7 +1452,8 @@ KINA_API KinaStatus runtime_resource_push(KinaScope *out, KinaResource resource)
  *
  * The innermost push of the calling thread for that device, else the device's default [KINA-RESOURCE-9].
  *
- * INVALID_ARGUMENT  `out` is NULL, the device id is outside the devices of its type, or `KINA_RESOURCE` is bad [KINA-RESOURCE-69]
+ * INVALID_ARGUMENT  `out` is NULL, the device id is outside the devices of its type, or `KINA_RESOURCE` is bad
+ *                   [KINA-RESOURCE-69]
  * UNSUPPORTED       the device type has no devices
  * OUT_OF_MEMORY     the built-in default could not be made
  * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
@@ -1447,15 +1472,19 @@ KINA_API KinaStatus runtime_resource_current(KinaResource *out, int32_t device_t
 /**
  * Allocates a raw block of `bytes` bytes from `resource`, ready for work on `stream`.
  *
- * `alignment` is in bytes, a power of two; 0 and values below the resource's own count as the resource's own, at least 256 [KINA-RESOURCE-18]. The block overlaps no
- * live block [KINA-RESOURCE-16]; its contents are unspecified. Zero bytes give a NULL pointer and count nowhere [KINA-RESOURCE-17]. Give it back with
- * `runtime_memory_deallocate` and the same bytes and alignment.
+ * `alignment` is in bytes, a power of two; 0 and values below the resource's own count as the resource's own, at least
+ * 256 [KINA-RESOURCE-18]. The block overlaps no live block [KINA-RESOURCE-16]; its contents are unspecified. Zero bytes
+ * give a NULL pointer and count nowhere [KINA-RESOURCE-17]. Give it back with `runtime_memory_deallocate` and the same
+ * bytes and alignment.
  *
- * INVALID_ARGUMENT  `out` or `resource` is NULL, `alignment` is no power of two, `bytes` overflows when rounded up [KINA-RESOURCE-18, KINA-RESOURCE-21]
+ * INVALID_ARGUMENT  `out` or `resource` is NULL, `alignment` is no power of two, `bytes` overflows when rounded up
+ *                   [KINA-RESOURCE-18, KINA-RESOURCE-21]
  * INVALID_HANDLE    `resource` or `stream` is not live
  * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
- * UNSUPPORTED       `stream` is another thread's per-thread stream, or captures unannounced [KINA-STREAM-14, KINA-STREAM-41]
- * OUT_OF_MEMORY     the resource is exhausted, or cannot align so far [KINA-RESOURCE-19, KINA-RESOURCE-42, KINA-RESOURCE-48]
+ * UNSUPPORTED       `stream` is another thread's per-thread stream, or captures unannounced [KINA-STREAM-14,
+ *                   KINA-STREAM-41]
+ * OUT_OF_MEMORY     the resource is exhausted, or cannot align so far [KINA-RESOURCE-19, KINA-RESOURCE-42,
+ *                   KINA-RESOURCE-48]
  * DEVICE, DEVICE_LOST  the driver's or a callback's answer [KINA-RESOURCE-63]
  *
  * since: 1.0
@@ -1472,11 +1501,12 @@ KINA_API KinaStatus runtime_memory_allocate(void **out, KinaResource resource, u
 /**
  * Gives a raw block back to the resource that it came from, once the work enqueued on `stream` until now has run.
  *
- * `bytes` and `alignment` are those of the allocation [KINA-RESOURCE-26]. NULL with zero bytes does nothing [KINA-RESOURCE-17]. A refused call leaves the block
- * live and the counters as they were [KINA-RESOURCE-27]. Beyond these checks it does not fail: what cannot be given back counts as leaked [KINA-RESOURCE-29].
+ * `bytes` and `alignment` are those of the allocation [KINA-RESOURCE-26]. NULL with zero bytes does nothing
+ * [KINA-RESOURCE-17]. A refused call leaves the block live and the counters as they were [KINA-RESOURCE-27]. Beyond
+ * these checks it does not fail: what cannot be given back counts as leaked [KINA-RESOURCE-29].
  *
- * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ, or `alignment` is no power of two [KINA-RESOURCE-18, KINA-RESOURCE-25,
- *                   KINA-RESOURCE-26]
+ * INVALID_ARGUMENT  `resource` is NULL, `data` is no live block of this resource, `bytes` or `alignment` differ, or
+ *                   `alignment` is no power of two [KINA-RESOURCE-18, KINA-RESOURCE-25, KINA-RESOURCE-26]
  * INVALID_HANDLE    `resource` or `stream` is not live
  * DEVICE_MISMATCH   `stream` is of another device [KINA-RESOURCE-70]
  *
@@ -1498,7 +1528,7 @@ KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data,
  * own record says: changed fields are never acted on [KINA-TENSOR-6], and a copied struct names the same tensor
  * [KINA-TENSOR-5].
  *
- *     KinaTensor t = KINA_TENSOR_INIT;                    the empty tensor, all bytes 0: names nothing, freeing it does nothing
+ *     KinaTensor t = KINA_TENSOR_INIT;                    the empty tensor, all bytes 0: freeing it does nothing
  *     runtime_alloc(&t, shape, 2, KINA_DTYPE_F32, kDLCPU, 0, NULL);
  *     ...
  *     runtime_free(&t);                                   t is empty again
@@ -1537,7 +1567,8 @@ KINA_API KinaStatus runtime_memory_deallocate(KinaResource resource, void *data,
  * INVALID_HANDLE     `stream` is not live
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, or more than 2^63 - 1 elements or bytes
  * DEVICE_MISMATCH    `stream` belongs to another device
- * UNSUPPORTED        dtype outside the table, a device type without devices, page-locked or managed memory without feature cuda
+ * UNSUPPORTED        dtype outside the table, a device type without devices, page-locked or managed memory without
+ *                    feature cuda
  * OUT_OF_MEMORY      the resource is exhausted; the error record has the bytes that were asked for
  * DEVICE, DEVICE_LOST   the resource or its device refused
  *
@@ -1586,7 +1617,8 @@ KINA_API KinaStatus runtime_free(KinaTensor *tensor);
  * is READ_ONLY in any case [KINA-TENSOR-13]. The view keeps the storage alive and is freed by its own `runtime_free`,
  * in any order with `in` [KINA-TENSOR-52].
  *
- * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no such device
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no
+ *                    such device
  * INVALID_HANDLE     `in` is not live or no tensor
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or bytes outside the hull of `in`
  * UNSUPPORTED        a flag bit other than READ_ONLY, or a borrowed `in` of unknown dtype or absent device
@@ -1610,7 +1642,8 @@ KINA_API KinaStatus runtime_view(KinaTensor *out, const KinaTensor *in, const in
  * [KINA-TENSOR-52]. (A copied struct is not a second tensor but a second name of the first one.) The alias of a
  * borrowed tensor has a handle and its own arrays [KINA-TENSOR-54].
  *
- * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no such device
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, `in` empty, or a borrowed `in` with NULL or misaligned data or no
+ *                    such device
  * INVALID_HANDLE     `in` is not live or no tensor
  * INVALID_SHAPE      a borrowed `in` whose geometry is not valid
  * UNSUPPORTED        a borrowed `in` of unknown dtype or absent device
@@ -1634,7 +1667,8 @@ KINA_API KinaStatus runtime_alias(KinaTensor *out, const KinaTensor *in);
  * the two arrays stay the caller's and live as long as the tensor is used. `flags` is 0 or `KINA_FLAG_READ_ONLY`
  * [KINA-TENSOR-51]. `stream` is what the tensor says it was created on; NULL means the current one [KINA-TENSOR-58].
  *
- * INVALID_ARGUMENT   NULL pointer, `out` not empty, NULL data with elements, NULL shape, data not aligned to the element, no such device id
+ * INVALID_ARGUMENT   NULL pointer, `out` not empty, NULL data with elements, NULL shape, data not aligned to the
+ *                    element, no such device id
  * INVALID_HANDLE     `stream` is not live
  * INVALID_SHAPE      ndim outside 0 ... 32, a negative extent, overflow, or elements outside `size_bytes`
  * DEVICE_MISMATCH    `stream` belongs to another device
@@ -1812,7 +1846,8 @@ KINA_API KinaStatus runtime_byte_range(KinaByteRange *out, const KinaTensor *ten
  * [KINA-STORAGE-21]; doing it twice changes nothing [KINA-STORAGE-22]. The contents are not touched, so READ_ONLY
  * tensors may be marked [KINA-STORAGE-38].
  *
- * INVALID_ARGUMENT   NULL pointer, `tensor` empty or borrowed with NULL or misaligned data or no such device, unknown `cause`, `status` is SUCCESS
+ * INVALID_ARGUMENT   NULL pointer, `tensor` empty or borrowed with NULL or misaligned data or no such device, unknown
+ *                    `cause`, `status` is SUCCESS
  * INVALID_HANDLE     `tensor` is not live or no tensor
  * INVALID_SHAPE      a borrowed tensor whose geometry is not valid
  * UNSUPPORTED        a borrowed tensor, or a `status` that the table has not
@@ -2006,36 +2041,43 @@ KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
 
 /* ==== dlpack ====
  *
- * Tensors to and from other frameworks without a copy, through DLPack 1.x (versioned struct) and its older form (legacy struct).
+ * Tensors to and from other frameworks without a copy, through DLPack 1.x (versioned struct) and its older form (legacy
+ * struct).
  *
- * Ownership. Export consumes the tensor on success; from then on the struct owns what the tensor named, until its deleter is called, once, by the consumer
- * [KINA-DLPACK-5, KINA-DLPACK-12]. Import takes ownership of the struct on success alone: after a failure the caller still owns it and its deleter has not
- * run [KINA-DLPACK-27]. The library calls the deleter of an imported struct once, when the last tensor, view, alias, export or peer handle on it has ended
- * [KINA-DLPACK-28]; a NULL deleter is not called [KINA-DLPACK-29].
+ * Ownership. Export consumes the tensor on success; from then on the struct owns what the tensor named, until its
+ * deleter is called, once, by the consumer [KINA-DLPACK-5, KINA-DLPACK-12]. Import takes ownership of the struct on
+ * success alone: after a failure the caller still owns it and its deleter has not run [KINA-DLPACK-27]. The library
+ * calls the deleter of an imported struct once, when the last tensor, view, alias, export or peer handle on it has
+ * ended [KINA-DLPACK-28]; a NULL deleter is not called [KINA-DLPACK-29].
  *
- * Threads. Deleters of exports may be called from any thread, after every other use of the library, and after dlclose [KINA-DLPACK-13, KINA-STATUS-34].
- * Deleters of imports are called on the thread whose call ended the last hold, outside all locks [KINA-DLPACK-30].
+ * Threads. Deleters of exports may be called from any thread, after every other use of the library, and after dlclose
+ * [KINA-DLPACK-13, KINA-STATUS-34]. Deleters of imports are called on the thread whose call ended the last hold,
+ * outside all locks [KINA-DLPACK-30].
  *
  * NULL. `params` may be NULL for defaults; `out`, `tensor` and `managed` may not.
  *
- * Layout. Exports fold the offset into `data` (`byte_offset` is 0), always carry strides for rank > 0, counted in elements, and none for rank 0
- * [KINA-DLPACK-7 to KINA-DLPACK-10]. Imports accept NULL strides (compact row-major), any `byte_offset`, negative and zero strides, any stride on an axis of
- * extent 1, and any `data` where there are no elements [KINA-DLPACK-34 to KINA-DLPACK-39, KINA-DLPACK-46, KINA-DLPACK-47].
+ * Layout. Exports fold the offset into `data` (`byte_offset` is 0), always carry strides for rank > 0, counted in
+ * elements, and none for rank 0 [KINA-DLPACK-7 to KINA-DLPACK-10]. Imports accept NULL strides (compact row-major), any
+ * `byte_offset`, negative and zero strides, any stride on an axis of extent 1, and any `data` where there are no
+ * elements [KINA-DLPACK-34 to KINA-DLPACK-39, KINA-DLPACK-46, KINA-DLPACK-47].
  *
- * Devices. kDLCPU 1, kDLCUDAHost 3 and kDLCUDAManaged 13 are readable by the host and imported by every build; kDLCUDA 2 and kDLExtDev 12 (simulated) where
- * such a device exists [KINA-DLPACK-43]. Ids of types 1, 3 and 13 count as 0 [KINA-DLPACK-44].
+ * Devices. kDLCPU 1, kDLCUDAHost 3 and kDLCUDAManaged 13 are readable by the host and imported by every build; kDLCUDA
+ * 2 and kDLExtDev 12 (simulated) where such a device exists [KINA-DLPACK-43]. Ids of types 1, 3 and 13 count as 0
+ * [KINA-DLPACK-44].
  *
- * KinaDlpackParams: `flags` KINA_DLPACK_COPY (export only), KINA_DLPACK_READ_ONLY; `stream` the consumer's stream on export, the producer's on import, NULL for
- * no order beyond the host's [KINA-DLPACK-24, KINA-DLPACK-25, KINA-DLPACK-51]; `max_major`, `max_minor` the newest DLPack version that the consumer takes,
- * `max_major` 0 for no demand, and in the legacy pair always 0 [KINA-DLPACK-1].
+ * KinaDlpackParams: `flags` KINA_DLPACK_COPY (export only), KINA_DLPACK_READ_ONLY; `stream` the consumer's stream on
+ * export, the producer's on import, NULL for no order beyond the host's [KINA-DLPACK-24, KINA-DLPACK-25,
+ * KINA-DLPACK-51]; `max_major`, `max_minor` the newest DLPack version that the consumer takes, `max_major` 0 for no
+ * demand, and in the legacy pair always 0 [KINA-DLPACK-1].
  */
 
 /**
  * Exports a tensor as DLPack's versioned struct, stamped 1.0, and consumes it.
  *
- * The struct shares the tensor's bytes; with KINA_DLPACK_COPY it names a fresh compact copy instead and says IS_COPIED [KINA-DLPACK-6, KINA-DLPACK-18,
- * KINA-DLPACK-19]. It says READ_ONLY if the tensor is read-only and not copied, or if asked to [KINA-DLPACK-17]. Other tensors on the storage stay live and see
- * what the consumer writes [KINA-DLPACK-14]; until the deleter runs the export counts as a live tensor for `runtime_is_exclusive`.
+ * The struct shares the tensor's bytes; with KINA_DLPACK_COPY it names a fresh compact copy instead and says IS_COPIED
+ * [KINA-DLPACK-6, KINA-DLPACK-18, KINA-DLPACK-19]. It says READ_ONLY if the tensor is read-only and not copied, or if
+ * asked to [KINA-DLPACK-17]. Other tensors on the storage stay live and see what the consumer writes [KINA-DLPACK-14];
+ * until the deleter runs the export counts as a live tensor for `runtime_is_exclusive`.
  *
  * On success `*tensor` is the empty tensor. On failure it is as it was and `*out` is not written.
  *
@@ -2043,7 +2085,8 @@ KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
  * INVALID_HANDLE    the tensor or `params->stream` is not live
  * INVALID_SHAPE     a borrowed struct with a rank, extent or hull that cannot be
  * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-52]
- * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21, KINA-DLPACK-22]
+ * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21,
+ *                   KINA-DLPACK-22]
  * VERSION           `max_major` is neither 0 nor 1, or `struct_size` is wrong [KINA-DLPACK-1]
  * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
  * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
@@ -2061,19 +2104,24 @@ KINA_API KinaStatus runtime_peer_release(KinaPeer peer);
 KINA_API KinaStatus runtime_to_dlpack(struct DLManagedTensorVersioned **out, KinaTensor *tensor, const KinaDlpackParams *params);
 
 /**
- * Imports DLPack's versioned struct: makes `*out` a tensor on the producer's own bytes and takes ownership of the struct.
+ * Imports DLPack's versioned struct: makes `*out` a tensor on the producer's own bytes and takes ownership of the
+ * struct.
  *
- * A struct of another major version is refused and nothing but `version` is read; the caller then calls its deleter [KINA-DLPACK-32]. Every minor version is
- * accepted [KINA-DLPACK-33]. Shape and strides are copied; the struct is never written [KINA-DLPACK-31]. The tensor has flag IMPORTED, and READ_ONLY if the
- * struct says so, if KINA_DLPACK_READ_ONLY is asked for, or if two indices share a byte [KINA-DLPACK-26, KINA-DLPACK-48]. Unknown flag bits of the struct are
- * ignored [KINA-DLPACK-49]. The producer's memory is foreign: the library adds no order between two imports of one buffer.
+ * A struct of another major version is refused and nothing but `version` is read; the caller then calls its deleter
+ * [KINA-DLPACK-32]. Every minor version is accepted [KINA-DLPACK-33]. Shape and strides are copied; the struct is never
+ * written [KINA-DLPACK-31]. The tensor has flag IMPORTED, and READ_ONLY if the struct says so, if KINA_DLPACK_READ_ONLY
+ * is asked for, or if two indices share a byte [KINA-DLPACK-26, KINA-DLPACK-48]. Unknown flag bits of the struct are
+ * ignored [KINA-DLPACK-49]. The producer's memory is foreign: the library adds no order between two imports of one
+ * buffer.
  *
  * INVALID_ARGUMENT  `out` or `managed` is NULL, `out` is not empty, or the device id is outside the devices of its type
  * INVALID_HANDLE    `params->stream` is not live
  * INVALID_SHAPE     rank, extents, or overflow of count, bytes, span or addresses [KINA-DLPACK-40]
- * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38, KINA-DLPACK-41]
+ * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38,
+ *                   KINA-DLPACK-41]
  * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
- * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
+ * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42,
+ *                   KINA-DLPACK-43]
  * VERSION           the struct's major version, `max_major`, or `struct_size` [KINA-DLPACK-1, KINA-DLPACK-32]
  * OUT_OF_MEMORY     no handle or no host memory for the record
  * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
@@ -2092,15 +2140,16 @@ KINA_API KinaStatus runtime_from_dlpack(KinaTensor *out, struct DLManagedTensorV
 /**
  * Exports a tensor as DLPack's legacy struct, for consumers that know no other, and consumes it.
  *
- * As `runtime_to_dlpack`, but the legacy struct has neither version nor flags: what would be read-only is refused [KINA-DLPACK-20], and a copy cannot say that
- * it is one. `max_major` must be 0 [KINA-DLPACK-1].
+ * As `runtime_to_dlpack`, but the legacy struct has neither version nor flags: what would be read-only is refused
+ * [KINA-DLPACK-20], and a copy cannot say that it is one. `max_major` must be 0 [KINA-DLPACK-1].
  *
  * INVALID_ARGUMENT  `out` or `tensor` is NULL, or the tensor is empty
  * INVALID_HANDLE    the tensor or `params->stream` is not live
  * INVALID_SHAPE     a borrowed struct with a rank, extent or hull that cannot be
  * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-52]
  * READ_ONLY         the tensor is read-only and COPY is not asked for, or KINA_DLPACK_READ_ONLY is [KINA-DLPACK-20]
- * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21, KINA-DLPACK-22]
+ * UNSUPPORTED       the tensor is borrowed, or a PEER tensor without COPY; unknown flag [KINA-DLPACK-21,
+ *                   KINA-DLPACK-22]
  * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
  * FAILED_INPUT      bytes under the tensor's elements carry a failure [KINA-DLPACK-23]
  * OUT_OF_MEMORY     the struct, or with COPY its bytes, could not be had
@@ -2120,15 +2169,18 @@ KINA_API KinaStatus runtime_to_dlpack_legacy(struct DLManagedTensor **out, KinaT
 /**
  * Imports DLPack's legacy struct: makes `*out` a tensor on the producer's own bytes and takes ownership of the struct.
  *
- * As `runtime_from_dlpack`, without version and flags: the tensor is writable unless KINA_DLPACK_READ_ONLY is asked for or two indices share a byte
- * [KINA-DLPACK-48], since producers refuse to export read-only data this way. `max_major` must be 0 [KINA-DLPACK-1].
+ * As `runtime_from_dlpack`, without version and flags: the tensor is writable unless KINA_DLPACK_READ_ONLY is asked for
+ * or two indices share a byte [KINA-DLPACK-48], since producers refuse to export read-only data this way. `max_major`
+ * must be 0 [KINA-DLPACK-1].
  *
  * INVALID_ARGUMENT  `out` or `managed` is NULL, `out` is not empty, or the device id is outside the devices of its type
  * INVALID_HANDLE    `params->stream` is not live
  * INVALID_SHAPE     rank, extents, or overflow of count, bytes, span or addresses [KINA-DLPACK-40]
- * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38, KINA-DLPACK-41]
+ * DLPACK            NULL data with elements, NULL shape, misaligned data [KINA-DLPACK-36, KINA-DLPACK-38,
+ *                   KINA-DLPACK-41]
  * DEVICE_MISMATCH   `params->stream` is of another device [KINA-DLPACK-2]
- * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42, KINA-DLPACK-43]
+ * UNSUPPORTED       dtype, lanes, device type; KINA_DLPACK_COPY; unknown flag [KINA-DLPACK-4, KINA-DLPACK-42,
+ *                   KINA-DLPACK-43]
  * VERSION           `max_major` is not 0, or `struct_size` is wrong [KINA-DLPACK-1]
  * OUT_OF_MEMORY     no handle or no host memory for the record
  * DEVICE, DEVICE_LOST  the driver refused, or the device is lost
@@ -2146,22 +2198,25 @@ KINA_API KinaStatus runtime_from_dlpack_legacy(KinaTensor *out, struct DLManaged
 
 /* ==== movement ====
  *
- * Copies of a tensor, on one device and between devices. Bits move as they are: NaN payloads, signed zeros, every dtype of the table, any strides
- * [KINA-MOVEMENT-1, KINA-MOVEMENT-8, KINA-MOVEMENT-9].
+ * Copies of a tensor, on one device and between devices. Bits move as they are: NaN payloads, signed zeros, every dtype
+ * of the table, any strides [KINA-MOVEMENT-1, KINA-MOVEMENT-8, KINA-MOVEMENT-9].
  *
- * Ownership. `in` is borrowed: it is read and stays the caller's. An empty `out` is produced: a tensor with bytes of its own, compact row-major, flag OWNED
- * alone, from the current resource of the device that it is made on [KINA-MOVEMENT-6, KINA-MOVEMENT-7, KINA-MOVEMENT-15]. A non-empty `out` is written.
+ * Ownership. `in` is borrowed: it is read and stays the caller's. An empty `out` is produced: a tensor with bytes of
+ * its own, compact row-major, flag OWNED alone, from the current resource of the device that it is made on
+ * [KINA-MOVEMENT-6, KINA-MOVEMENT-7, KINA-MOVEMENT-15]. A non-empty `out` is written.
  *
  * NULL. No pointer may be NULL.
  *
- * Devices. The operands may lie on different devices [KINA-MOVEMENT-11]. Copies to kDLCPU return with the bytes in place [KINA-MOVEMENT-14]; other copies are
- * queued on the stream of the accelerator's end, the target's where both ends are accelerators [KINA-MOVEMENT-17].
+ * Devices. The operands may lie on different devices [KINA-MOVEMENT-11]. Copies to kDLCPU return with the bytes in
+ * place [KINA-MOVEMENT-14]; other copies are queued on the stream of the accelerator's end, the target's where both
+ * ends are accelerators [KINA-MOVEMENT-17].
  *
  * Threads. Any thread; copies that read one tensor may overlap.
  */
 
 /**
- * Copies `in` to device `device_id` of the default accelerator type: CUDA where it has devices, else the simulated one [KINA-MOVEMENT-3].
+ * Copies `in` to device `device_id` of the default accelerator type: CUDA where it has devices, else the simulated one
+ * [KINA-MOVEMENT-3].
  *
  * `out` is empty, or lies on that device and has the shape and dtype of `in`.
  *
@@ -2191,7 +2246,8 @@ KINA_API KinaStatus runtime_copy_to_device(KinaTensor *out, const KinaTensor *in
 /**
  * Copies `in` to the host and returns with the bytes in place [KINA-MOVEMENT-2, KINA-MOVEMENT-14].
  *
- * `out` is empty, or lies on kDLCPU and has the shape and dtype of `in`. A tensor of the host is copied too: `out` never shares bytes with `in`.
+ * `out` is empty, or lies on kDLCPU and has the shape and dtype of `in`. A tensor of the host is copied too: `out`
+ * never shares bytes with `in`.
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
@@ -2219,8 +2275,8 @@ KINA_API KinaStatus runtime_copy_to_host(KinaTensor *out, const KinaTensor *in);
 /**
  * Copies `in` to the device (`device_type`, `device_id`), which may be its own.
  *
- * `out` is empty, or lies on that device and has the shape and dtype of `in`. A copy to kDLCUDAHost is a read-back that does not wait: its bytes are in place
- * after a synchronise [KINA-MOVEMENT-16].
+ * `out` is empty, or lies on that device and has the shape and dtype of `in`. A copy to kDLCUDAHost is a read-back that
+ * does not wait: its bytes are in place after a synchronise [KINA-MOVEMENT-16].
  *
  * INVALID_ARGUMENT  a pointer is NULL, `in` is empty, or `device_id` is none of `device_type`'s
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
@@ -2247,15 +2303,17 @@ KINA_API KinaStatus runtime_copy(KinaTensor *out, const KinaTensor *in, int32_t 
 
 /* ==== elementwise ====
  *
- * One result element per index. `gpu_` marks what a compiler does not inline; the call runs where the operands live, the host included.
+ * One result element per index. `gpu_` marks what a compiler does not inline; the call runs where the operands live,
+ * the host included.
  *
- * Dtypes. Which op takes which dtype, and how exact it is, stands in spec/tables/ops.toml; there is no promotion, and a pair that the table has not is
- * UNSUPPORTED [KINA-ELEMENTWISE-7, KINA-ELEMENTWISE-9]. Integers wrap, division by zero is 0, NaN propagates, denormals and signed zeros are kept: each value
- * that C leaves open is fixed by a clause of spec/elementwise.md, and is the same on every device.
+ * Dtypes. Which op takes which dtype, and how exact it is, stands in spec/tables/ops.toml; there is no promotion, and a
+ * pair that the table has not is UNSUPPORTED [KINA-ELEMENTWISE-7, KINA-ELEMENTWISE-9]. Integers wrap, division by zero
+ * is 0, NaN propagates, denormals and signed zeros are kept: each value that C leaves open is fixed by a clause of
+ * spec/elementwise.md, and is the same on every device.
  *
- * Ownership. Inputs are borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag OWNED [KINA-TENSOR-25]. A non-empty `out`
- * is written, whatever its strides; it may be exactly an input of its element size, and may not share bytes with one in any other way
- * [KINA-TENSOR-29, KINA-TENSOR-30, KINA-ELEMENTWISE-13].
+ * Ownership. Inputs are borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag
+ * OWNED [KINA-TENSOR-25]. A non-empty `out` is written, whatever its strides; it may be exactly an input of its element
+ * size, and may not share bytes with one in any other way [KINA-TENSOR-29, KINA-TENSOR-30, KINA-ELEMENTWISE-13].
  *
  * NULL. No pointer may be NULL.
  *
@@ -2265,10 +2323,12 @@ KINA_API KinaStatus runtime_copy(KinaTensor *out, const KinaTensor *in, int32_t 
 /**
  * Writes one value into every element of `tensor`.
  *
- * `value` points to `value_bytes` bytes, one element of the tensor's dtype in its memory form, with no demand on alignment; they are written bit by bit
- * [KINA-ELEMENTWISE-1 to KINA-ELEMENTWISE-4]. The bytes written lose any failure they carried.
+ * `value` points to `value_bytes` bytes, one element of the tensor's dtype in its memory form, with no demand on
+ * alignment; they are written bit by bit [KINA-ELEMENTWISE-1 to KINA-ELEMENTWISE-4]. The bytes written lose any failure
+ * they carried.
  *
- * INVALID_ARGUMENT  a pointer is NULL, `tensor` is empty, or `value_bytes` is not its element's size [KINA-ELEMENTWISE-2]
+ * INVALID_ARGUMENT  a pointer is NULL, `tensor` is empty, or `value_bytes` is not its element's size
+ *                   [KINA-ELEMENTWISE-2]
  * INVALID_HANDLE    `tensor` is no live tensor
  * INVALID_SHAPE     a borrowed struct that cannot be
  * UNSUPPORTED       a borrowed struct of a dtype or device type that is not known
@@ -2318,8 +2378,9 @@ KINA_API KinaStatus runtime_gpu_unary(KinaTensor *out, const KinaTensor *in, Kin
 /**
  * Computes out[i] = op(a[i], b[i]), the operands broadcast against each other as in NumPy [KINA-ELEMENTWISE-25].
  *
- * `a` and `b` have one dtype [KINA-ELEMENTWISE-27]. The result has the broadcast shape, and that dtype or bool as the op table says [KINA-ELEMENTWISE-8].
- * A 0-dim operand on the host serves as a scalar on any device [KINA-ELEMENTWISE-28].
+ * `a` and `b` have one dtype [KINA-ELEMENTWISE-27]. The result has the broadcast shape, and that dtype or bool as the
+ * op table says [KINA-ELEMENTWISE-8]. A 0-dim operand on the host serves as a scalar on any device
+ * [KINA-ELEMENTWISE-28].
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `a` or `b` is empty
  * INVALID_HANDLE    `a`, `b` or a non-empty `out` is no live tensor
@@ -2347,9 +2408,10 @@ KINA_API KinaStatus runtime_gpu_binary(KinaTensor *out, const KinaTensor *a, con
 /**
  * Converts `in` to dtype `target`, element by element.
  *
- * bool, integers, floats and both f8 dtypes, any to any; f8 needs feature float8 [KINA-ELEMENTWISE-41, KINA-ELEMENTWISE-49]. Integers wrap, floats saturate on
- * their way to integers and round to nearest even on their way to floats; NaN becomes 0 in integers [KINA-ELEMENTWISE-43 to KINA-ELEMENTWISE-48]. The result has
- * bytes of its own, also where `target` is the dtype of `in` [KINA-ELEMENTWISE-42].
+ * bool, integers, floats and both f8 dtypes, any to any; f8 needs feature float8 [KINA-ELEMENTWISE-41,
+ * KINA-ELEMENTWISE-49]. Integers wrap, floats saturate on their way to integers and round to nearest even on their way
+ * to floats; NaN becomes 0 in integers [KINA-ELEMENTWISE-43 to KINA-ELEMENTWISE-48]. The result has bytes of its own,
+ * also where `target` is the dtype of `in` [KINA-ELEMENTWISE-42].
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
@@ -2376,13 +2438,15 @@ KINA_API KinaStatus runtime_gpu_cast(KinaTensor *out, const KinaTensor *in, Kina
 
 /* ==== reduction ====
  *
- * Results over one axis, or over all of them: KINA_AXIS_ALL. Axes count from 0, or from the end where negative [KINA-REDUCTION-1].
+ * Results over one axis, or over all of them: KINA_AXIS_ALL. Axes count from 0, or from the end where negative
+ * [KINA-REDUCTION-1].
  *
- * Dtypes and accuracy stand in spec/tables/ops.toml: integer sums keep their dtype and wrap, f16 and bf16 are accumulated in f32 or finer
- * [KINA-REDUCTION-9, KINA-REDUCTION-10]. The same input gives the same bits on every run on one device [KINA-REDUCTION-20].
+ * Dtypes and accuracy stand in spec/tables/ops.toml: integer sums keep their dtype and wrap, f16 and bf16 are
+ * accumulated in f32 or finer [KINA-REDUCTION-9, KINA-REDUCTION-10]. The same input gives the same bits on every run on
+ * one device [KINA-REDUCTION-20].
  *
- * Ownership. `in` is borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag OWNED [KINA-TENSOR-25]. A non-empty `out` is
- * written, whatever its strides; it may share no byte with `in`.
+ * Ownership. `in` is borrowed: read, and still the caller's. An empty `out` is produced: compact row-major, flag OWNED
+ * [KINA-TENSOR-25]. A non-empty `out` is written, whatever its strides; it may share no byte with `in`.
  *
  * NULL. No pointer may be NULL.
  *
@@ -2392,13 +2456,15 @@ KINA_API KinaStatus runtime_gpu_cast(KinaTensor *out, const KinaTensor *in, Kina
 /**
  * Reduces `in` over `axis` with `op`: sum, mean, prod, max, min, argmax, argmin, any or all.
  *
- * `op` may carry KINA_REDUCE_KEEPDIMS: reduced axes then stay with extent 1, else they go [KINA-REDUCTION-4]. The result's dtype is that of `in`; i64 for
- * argmax and argmin, bool for any and all. The first of equal elements wins in argmax and argmin, and a NaN before all [KINA-REDUCTION-13, KINA-REDUCTION-14].
- * Over no elements sum is 0, prod 1, any false, all true, mean NaN [KINA-REDUCTION-17].
+ * `op` may carry KINA_REDUCE_KEEPDIMS: reduced axes then stay with extent 1, else they go [KINA-REDUCTION-4]. The
+ * result's dtype is that of `in`; i64 for argmax and argmin, bool for any and all. The first of equal elements wins in
+ * argmax and argmin, and a NaN before all [KINA-REDUCTION-13, KINA-REDUCTION-14]. Over no elements sum is 0, prod 1,
+ * any false, all true, mean NaN [KINA-REDUCTION-17].
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
- * INVALID_SHAPE     `axis` is none of `in`'s; `out` has not the result's shape; a maximum over nothing [KINA-REDUCTION-2, KINA-REDUCTION-18]
+ * INVALID_SHAPE     `axis` is none of `in`'s; `out` has not the result's shape; a maximum over nothing
+ *                   [KINA-REDUCTION-2, KINA-REDUCTION-18]
  * INVALID_DTYPE     `out` has another dtype than the result
  * DEVICE_MISMATCH   `out` is on another device than the result
  * UNSUPPORTED       `op` is no reduce op, or has no such dtype [KINA-REDUCTION-7, KINA-REDUCTION-8]
@@ -2422,8 +2488,8 @@ KINA_API KinaStatus runtime_gpu_reduce(KinaTensor *out, const KinaTensor *in, in
 /**
  * Computes exp(x) / sum(exp(x)) over `axis`, without overflow.
  *
- * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone gives zeros; one with NaN or +infinity gives
- * NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
+ * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone
+ * gives zeros; one with NaN or +infinity gives NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
@@ -2451,8 +2517,8 @@ KINA_API KinaStatus runtime_gpu_softmax(KinaTensor *out, const KinaTensor *in, i
 /**
  * Computes x - log(sum(exp(x))) over `axis`, without overflow.
  *
- * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone gives -infinity; one with NaN or +infinity
- * gives NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
+ * f16, bf16, f32 and f64; the result has the shape and dtype of `in` [KINA-REDUCTION-22]. A row of -infinity alone
+ * gives -infinity; one with NaN or +infinity gives NaN [KINA-REDUCTION-24, KINA-REDUCTION-25].
  *
  * INVALID_ARGUMENT  a pointer is NULL, or `in` is empty
  * INVALID_HANDLE    `in` or a non-empty `out` is no live tensor
@@ -2481,43 +2547,49 @@ KINA_API KinaStatus runtime_gpu_log_softmax(KinaTensor *out, const KinaTensor *i
  *
  * Products of matrices. One function: transposition, batches, scaling, bias and activation are options of one call.
  *
- * Ownership. `a`, `b`, `params` and `params->bias` are borrowed for the call; an empty `out` is produced and then owned by the caller, a non-empty one is
- * written [KINA-TENSOR-25, KINA-TENSOR-26, KINA-MATMUL-33].
+ * Ownership. `a`, `b`, `params` and `params->bias` are borrowed for the call; an empty `out` is produced and then owned
+ * by the caller, a non-empty one is written [KINA-TENSOR-25, KINA-TENSOR-26, KINA-MATMUL-33].
  *
  * NULL. `params` may be NULL for all defaults [KINA-MATMUL-19], `params->bias` for none.
  *
  * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
  *
- * KinaMatmulParams: `transpose_a`, `transpose_b` and `scaled` are 0 or 1 [KINA-MATMUL-20]; `alpha` and `beta` count only if `scaled` is 1 [KINA-MATMUL-21];
- * `compute` strict or TF32 [KINA-MATMUL-31]; `out_dtype` 0 for the inputs' [KINA-MATMUL-18]; `activation` 0 for none [KINA-MATMUL-29].
+ * KinaMatmulParams: `transpose_a`, `transpose_b` and `scaled` are 0 or 1 [KINA-MATMUL-20]; `alpha` and `beta` count
+ * only if `scaled` is 1 [KINA-MATMUL-21]; `compute` strict or TF32 [KINA-MATMUL-31]; `out_dtype` 0 for the inputs'
+ * [KINA-MATMUL-18]; `activation` 0 for none [KINA-MATMUL-29].
  */
 
 /**
  * Computes out = act(alpha · A·B + beta · out + bias) for matrices or batches of matrices.
  *
- * Shapes: `a` is (…, m, k) and `b` (…, k, n) after their transpositions, each of at least two dimensions; the axes in front broadcast; the result is
- * (…, m, n) [KINA-MATMUL-1 to KINA-MATMUL-5]. Any strides [KINA-MATMUL-6]; empty extents are fine, with k = 0 the product is 0 [KINA-MATMUL-7,
- * KINA-MATMUL-9]. `transpose_b` makes y = x·Wᵀ, the linear layer, one call.
+ * Shapes: `a` is (…, m, k) and `b` (…, k, n) after their transpositions, each of at least two dimensions; the axes in
+ * front broadcast; the result is (…, m, n) [KINA-MATMUL-1 to KINA-MATMUL-5]. Any strides [KINA-MATMUL-6]; empty extents
+ * are fine, with k = 0 the product is 0 [KINA-MATMUL-7, KINA-MATMUL-9]. `transpose_b` makes y = x·Wᵀ, the linear layer,
+ * one call.
  *
- * Dtypes: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, the same for `a` and `b` [KINA-MATMUL-16, KINA-MATMUL-17]. The result has that dtype, or f32 for
- * f16 and bf16 if `out_dtype` asks for it. f16, bf16 and f32 are accumulated in f32, f64 in f64, and rounded once at the end [KINA-MATMUL-10,
- * KINA-MATMUL-11]; integers wrap; bool is `or` over `and` [KINA-MATMUL-13, KINA-MATMUL-14]. NaN and infinity travel [KINA-MATMUL-12].
+ * Dtypes: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, the same for `a` and `b` [KINA-MATMUL-16, KINA-MATMUL-17].
+ * The result has that dtype, or f32 for f16 and bf16 if `out_dtype` asks for it. f16, bf16 and f32 are accumulated in
+ * f32, f64 in f64, and rounded once at the end [KINA-MATMUL-10, KINA-MATMUL-11]; integers wrap; bool is `or` over `and`
+ * [KINA-MATMUL-13, KINA-MATMUL-14]. NaN and infinity travel [KINA-MATMUL-12].
  *
- * Scaling: `beta` other than 0 reads `out`, which then must not be empty [KINA-MATMUL-25, KINA-MATMUL-26]; with beta 0 what `out` held does not matter, and
- * with alpha 0 what `a` and `b` hold [KINA-MATMUL-23, KINA-MATMUL-24]. `bias` has shape (n) and the dtype of the result, and is added to every row
- * [KINA-MATMUL-28]. Integers and bool take a bias, but neither scaling nor activation [KINA-MATMUL-27, KINA-MATMUL-30].
+ * Scaling: `beta` other than 0 reads `out`, which then must not be empty [KINA-MATMUL-25, KINA-MATMUL-26]; with beta 0
+ * what `out` held does not matter, and with alpha 0 what `a` and `b` hold [KINA-MATMUL-23, KINA-MATMUL-24]. `bias` has
+ * shape (n) and the dtype of the result, and is added to every row [KINA-MATMUL-28]. Integers and bool take a bias, but
+ * neither scaling nor activation [KINA-MATMUL-27, KINA-MATMUL-30].
  *
  * Memory: temporaries come from the current resource [KINA-MATMUL-38].
  *
  * INVALID_ARGUMENT  a NULL or empty input; `beta` other than 0 with an empty `out` [KINA-MATMUL-25]
  * INVALID_HANDLE    a tensor that is none, or not live
  * VERSION           `params->struct_size` is wrong, or `params->reserved` is not 0
- * INVALID_SHAPE     rank, k, batch axes, shape of `bias` or of `out` [KINA-MATMUL-1, KINA-MATMUL-3, KINA-MATMUL-4, KINA-MATMUL-28]
+ * INVALID_SHAPE     rank, k, batch axes, shape of `bias` or of `out` [KINA-MATMUL-1, KINA-MATMUL-3, KINA-MATMUL-4,
+ *                   KINA-MATMUL-28]
  * INVALID_DTYPE     `a` and `b`, `bias` or `out` do not agree [KINA-MATMUL-16, KINA-MATMUL-28]
  * DEVICE_MISMATCH   operands on different devices
  * OVERLAP           `out` shares a byte with `a`, `b` or `bias` [KINA-MATMUL-34]
  * READ_ONLY         `out` may not be written
- * UNSUPPORTED       dtype, `out_dtype`, option or activation that 1.0 has not [KINA-MATMUL-17, KINA-MATMUL-18, KINA-MATMUL-20, KINA-MATMUL-29]
+ * UNSUPPORTED       dtype, `out_dtype`, option or activation that 1.0 has not [KINA-MATMUL-17, KINA-MATMUL-18,
+ *                   KINA-MATMUL-20, KINA-MATMUL-29]
  * FAILED_INPUT      bytes of an input, or of `out` with `beta`, carry a failure
  * OUT_OF_MEMORY     the result or a temporary could not be had
  * DEVICE, KERNEL_LAUNCH, DEVICE_LOST, VENDOR_LIBRARY  the device or its library failed
@@ -2535,26 +2607,29 @@ KINA_API KinaStatus runtime_gpu_matmul(KinaTensor *out, const KinaTensor *a, con
 
 /* ==== indexing ====
  *
- * Elements chosen by an index tensor, and elements repeated. Any dtype, bit for bit; any strides [KINA-INDEXING-5, KINA-INDEXING-19, KINA-INDEXING-20].
+ * Elements chosen by an index tensor, and elements repeated. Any dtype, bit for bit; any strides [KINA-INDEXING-5,
+ * KINA-INDEXING-19, KINA-INDEXING-20].
  *
- * Ownership. Inputs are borrowed for the call; an empty `out` is produced with new bytes and then owned by the caller, a non-empty one is written; it shares
- * no byte with an input [KINA-INDEXING-21, KINA-INDEXING-22].
+ * Ownership. Inputs are borrowed for the call; an empty `out` is produced with new bytes and then owned by the caller,
+ * a non-empty one is written; it shares no byte with an input [KINA-INDEXING-21, KINA-INDEXING-22].
  *
  * NULL. No pointer may be NULL.
  *
  * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
  *
- * Axes may be negative and then count from the end; indices may not [KINA-INDEXING-3, KINA-INDEXING-8, KINA-INDEXING-17]. No index makes the library read
- * outside `values` [KINA-INDEXING-12]. On the host an index out of range is found before anything is written; on a device the elements concerned are 0 and
- * the failure arrives late, as a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11], or at the call where `out` can carry none [KINA-INDEXING-24]. A gather
- * that is recorded checks its indices at every replay [KINA-INDEXING-25].
+ * Axes may be negative and then count from the end; indices may not [KINA-INDEXING-3, KINA-INDEXING-8,
+ * KINA-INDEXING-17]. No index makes the library read outside `values` [KINA-INDEXING-12]. On the host an index out of
+ * range is found before anything is written; on a device the elements concerned are 0 and the failure arrives late, as
+ * a pending check of `out` [KINA-INDEXING-10, KINA-INDEXING-11], or at the call where `out` can carry none
+ * [KINA-INDEXING-24]. A gather that is recorded checks its indices at every replay [KINA-INDEXING-25].
  */
 
 /**
  * Gathers slices of `values` along axis 0: result[j…, k…] = values[indices[j…], k…].
  *
- * The shape is that of `indices` followed by `values`' axes behind the first, at most KINA_MAX_NDIM in all [KINA-INDEXING-1, KINA-INDEXING-2,
- * KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they remove the axis [KINA-INDEXING-4, KINA-INDEXING-6].
+ * The shape is that of `indices` followed by `values`' axes behind the first, at most KINA_MAX_NDIM in all
+ * [KINA-INDEXING-1, KINA-INDEXING-2, KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they remove
+ * the axis [KINA-INDEXING-4, KINA-INDEXING-6].
  *
  * INVALID_ARGUMENT    a NULL or empty input
  * INVALID_HANDLE      a tensor that is none, or not live
@@ -2583,12 +2658,14 @@ KINA_API KinaStatus runtime_gpu_gather(KinaTensor *out, const KinaTensor *values
 /**
  * Gathers slices of `values` along `axis`: result[i…, j…, k…] = values[i…, indices[j…], k…].
  *
- * The shape is `values`' axes before `axis`, then that of `indices`, then `values`' axes behind it, at most KINA_MAX_NDIM in all [KINA-INDEXING-1,
- * KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they remove the axis [KINA-INDEXING-4, KINA-INDEXING-6].
+ * The shape is `values`' axes before `axis`, then that of `indices`, then `values`' axes behind it, at most
+ * KINA_MAX_NDIM in all [KINA-INDEXING-1, KINA-INDEXING-7]. `indices` are i32 or i64, of any shape; of ndim 0 they
+ * remove the axis [KINA-INDEXING-4, KINA-INDEXING-6].
  *
  * INVALID_ARGUMENT    a NULL or empty input
  * INVALID_HANDLE      a tensor that is none, or not live
- * INVALID_SHAPE       `axis` outside −ndim … ndim−1, too many axes or bytes, shape of `out` [KINA-INDEXING-3, KINA-INDEXING-7]
+ * INVALID_SHAPE       `axis` outside −ndim … ndim−1, too many axes or bytes, shape of `out` [KINA-INDEXING-3,
+ *                     KINA-INDEXING-7]
  * INVALID_DTYPE       `indices` neither i32 nor i64, dtype of `out` [KINA-INDEXING-4]
  * DEVICE_MISMATCH     operands on different devices
  * OVERLAP             `out` shares a byte with an input [KINA-INDEXING-22]
@@ -2617,7 +2694,8 @@ KINA_API KinaStatus runtime_gpu_gather_axis(KinaTensor *out, const KinaTensor *v
  *
  * INVALID_ARGUMENT  a NULL or empty input; `repeats` below 0 [KINA-INDEXING-16]
  * INVALID_HANDLE    a tensor that is none, or not live
- * INVALID_SHAPE     `axis` outside −ndim … ndim−1, overflow by repeating, shape of `out` [KINA-INDEXING-17, KINA-INDEXING-18]
+ * INVALID_SHAPE     `axis` outside −ndim … ndim−1, overflow by repeating, shape of `out` [KINA-INDEXING-17,
+ *                   KINA-INDEXING-18]
  * INVALID_DTYPE     dtype of `out`
  * DEVICE_MISMATCH   `out` on another device
  * OVERLAP           `out` shares a byte with `in` [KINA-INDEXING-22]
@@ -2640,22 +2718,23 @@ KINA_API KinaStatus runtime_gpu_repeat_interleave(KinaTensor *out, const KinaTen
 
 /* ==== structure ====
  *
- * The same elements under another shape: transpose, reshape, broadcast, slice, concat. Any dtype, any strides [KINA-STRUCTURE-7].
+ * The same elements under another shape: transpose, reshape, broadcast, slice, concat. Any dtype, any strides
+ * [KINA-STRUCTURE-7].
  *
- * Out. With an empty `out` transpose, broadcast and slice always give a view of `in`, reshape gives one where strides allow, and concat makes new bytes
- * [KINA-STRUCTURE-1, KINA-STRUCTURE-2]. With a non-empty `out` all of them copy, bit for bit, and `out` shares no byte with an input [KINA-STRUCTURE-3,
- * KINA-STRUCTURE-8].
+ * Out. With an empty `out` transpose, broadcast and slice always give a view of `in`, reshape gives one where strides
+ * allow, and concat makes new bytes [KINA-STRUCTURE-1, KINA-STRUCTURE-2]. With a non-empty `out` all of them copy, bit
+ * for bit, and `out` shares no byte with an input [KINA-STRUCTURE-3, KINA-STRUCTURE-8].
  *
- * Ownership. Inputs, permutations and shapes are borrowed for the call. A view is a tensor of its own, to be freed by the caller; it keeps `in`'s storage
- * alive and shares its bytes [KINA-STRUCTURE-4]. It has `in`'s flags with OWNED replaced by VIEW [KINA-TENSOR-12]. Making one reads no element, so failed
- * bytes do not matter [KINA-STRUCTURE-5].
+ * Ownership. Inputs, permutations and shapes are borrowed for the call. A view is a tensor of its own, to be freed by
+ * the caller; it keeps `in`'s storage alive and shares its bytes [KINA-STRUCTURE-4]. It has `in`'s flags with OWNED
+ * replaced by VIEW [KINA-TENSOR-12]. Making one reads no element, so failed bytes do not matter [KINA-STRUCTURE-5].
  *
  * NULL. `permutation`, `new_shape` and `target_shape` may be NULL for ndim 0, where they have no entries.
  *
  * Threads. Any thread; calls on different `out`s run at once [KINA-STATUS-32].
  *
- * Axes may be negative and then count from the end; extents, `start` and `stop` may not, and nothing is clamped [KINA-STRUCTURE-10, KINA-STRUCTURE-22,
- * KINA-STRUCTURE-31].
+ * Axes may be negative and then count from the end; extents, `start` and `stop` may not, and nothing is clamped
+ * [KINA-STRUCTURE-10, KINA-STRUCTURE-22, KINA-STRUCTURE-31].
  */
 
 /**
@@ -2689,8 +2768,9 @@ KINA_API KinaStatus runtime_gpu_transpose(KinaTensor *out, const KinaTensor *in,
 /**
  * Gives `in`'s elements, in row-major order, the shape `new_shape`.
  *
- * The number of elements stays; no extent is inferred [KINA-STRUCTURE-12, KINA-STRUCTURE-13]. An empty `out` becomes a view exactly if some strides reach the
- * same bytes in the same order, else new compact bytes [KINA-STRUCTURE-14, KINA-STRUCTURE-15]; whether it shares bytes is told by its VIEW flag.
+ * The number of elements stays; no extent is inferred [KINA-STRUCTURE-12, KINA-STRUCTURE-13]. An empty `out` becomes a
+ * view exactly if some strides reach the same bytes in the same order, else new compact bytes [KINA-STRUCTURE-14,
+ * KINA-STRUCTURE-15]; whether it shares bytes is told by its VIEW flag.
  *
  * INVALID_ARGUMENT  a NULL or empty input; `new_shape` NULL with `new_ndim` above 0 [KINA-STRUCTURE-16]
  * INVALID_HANDLE    a tensor that is none, or not live
@@ -2718,8 +2798,8 @@ KINA_API KinaStatus runtime_gpu_reshape(KinaTensor *out, const KinaTensor *in, c
 /**
  * Expands axes of extent 1, and adds axes in front, until the shape is `target_shape`.
  *
- * Axes are aligned at the right [KINA-STRUCTURE-17]. In a view the expanded and new axes have stride 0 [KINA-STRUCTURE-18], and it is READ_ONLY where two
- * indices share a byte [KINA-STRUCTURE-19].
+ * Axes are aligned at the right [KINA-STRUCTURE-17]. In a view the expanded and new axes have stride 0
+ * [KINA-STRUCTURE-18], and it is READ_ONLY where two indices share a byte [KINA-STRUCTURE-19].
  *
  * INVALID_ARGUMENT  a NULL or empty input; `target_shape` NULL with `target_ndim` above 0 [KINA-STRUCTURE-20]
  * INVALID_HANDLE    a tensor that is none, or not live
@@ -2747,7 +2827,8 @@ KINA_API KinaStatus runtime_gpu_broadcast(KinaTensor *out, const KinaTensor *in,
 /**
  * Keeps the indices `start` … `stop`−1 of `axis`.
  *
- * 0 ≤ start ≤ stop ≤ extent; start = stop gives an empty extent [KINA-STRUCTURE-21 to KINA-STRUCTURE-23]. A view keeps `in`'s strides.
+ * 0 ≤ start ≤ stop ≤ extent; start = stop gives an empty extent [KINA-STRUCTURE-21 to KINA-STRUCTURE-23]. A view keeps
+ * `in`'s strides.
  *
  * INVALID_ARGUMENT  a NULL or empty input
  * INVALID_HANDLE    a tensor that is none, or not live
@@ -2775,7 +2856,8 @@ KINA_API KinaStatus runtime_gpu_slice(KinaTensor *out, const KinaTensor *in, int
 /**
  * Joins `a` and `b` along `axis`: `runtime_gpu_concat_n` of two.
  *
- * Both have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24 to KINA-STRUCTURE-27].
+ * Both have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24 to
+ * KINA-STRUCTURE-27].
  *
  * INVALID_ARGUMENT  a NULL or empty input
  * INVALID_HANDLE    a tensor that is none, or not live
@@ -2803,8 +2885,9 @@ KINA_API KinaStatus runtime_gpu_concat(KinaTensor *out, const KinaTensor *a, con
 /**
  * Joins `count` tensors along `axis`, in order.
  *
- * All have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24, KINA-STRUCTURE-26, KINA-STRUCTURE-27]. One input
- * is copied [KINA-STRUCTURE-28]; a tensor may occur more than once [KINA-STRUCTURE-30].
+ * All have one dtype and one shape but for the extent of `axis`, which becomes the sum [KINA-STRUCTURE-24,
+ * KINA-STRUCTURE-26, KINA-STRUCTURE-27]. One input is copied [KINA-STRUCTURE-28]; a tensor may occur more than once
+ * [KINA-STRUCTURE-30].
  *
  * INVALID_ARGUMENT  a NULL or empty input; a NULL entry; `count` below 1 [KINA-STRUCTURE-28, KINA-STRUCTURE-29]
  * INVALID_HANDLE    a tensor that is none, or not live
