@@ -98,16 +98,22 @@ void Device::checkin(Stream& stream, uint64_t handle, Argument argument) {
   require<Message::stream_not_checked_out>(stream.origin() == StreamOrigin::pooled, "KINA-STREAM-5", argument,
                                            argument.name);
   require<Message::stream_in_use>(!captures(stream), "KINA-STREAM-6", argument, argument.name);
+  while (end_checkout(stream, handle, argument) == Stream::Ending::is_bound)
+    require<Message::stream_in_use>(end_dead_threads(), "KINA-STREAM-6", argument, argument.name);
+}
+
+Stream::Ending Device::end_checkout(Stream& stream, uint64_t handle, Argument argument) {
   const std::lock_guard lock(mutex);
   // Another thread may have checked it in meanwhile, and a third one may have it out again under a new name.
   require<Message::stale_handle>(stream.handle == handle, "KINA-STATUS-26", argument, argument.name,
                                  word_of(Kind::stream));
   const Stream::Ending ending = stream.end();
-  require<Message::stream_in_use>(ending != Stream::Ending::is_bound, "KINA-STREAM-6", argument, argument.name);
+  if (ending == Stream::Ending::is_bound) return ending;
   require<Message::stale_handle>(ending == Stream::Ending::ended, "KINA-STATUS-26", argument, argument.name,
                                  word_of(Kind::stream));
   streams().remove(handle);
   idle_.push_back(&stream);
+  return ending;
 }
 
 std::vector<Ref<Stream>> Device::all_streams() const {
@@ -128,8 +134,12 @@ Stream& Device::import(NativeStream native) {
 }
 
 void Device::end_import(Stream& stream, uint64_t handle, Argument argument) {
-  const std::lock_guard lock(mutex);
-  imports_.remove(stream, handle, argument);
+  const auto remove = [&] {
+    const std::lock_guard lock(mutex);
+    return imports_.remove(stream, handle, argument);
+  };
+  while (remove() == Stream::Ending::is_bound)
+    require<Message::stream_in_use>(end_dead_threads(), "KINA-STREAM-50", argument, argument.name);
 }
 
 void Device::begin_service(Stream& stream) {

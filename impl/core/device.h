@@ -52,6 +52,8 @@ class Device {
   mutable Mutex mutex;  // guards kept_default and the streams
 
  private:
+  Stream::Ending end_checkout(Stream& stream, uint64_t handle, Argument argument);
+
   Backend& backend_;
   const int32_t type_;
   const int32_t id_;

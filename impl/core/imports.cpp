@@ -46,19 +46,20 @@ Stream& Imports::add(NativeStream native) {
   return stream;
 }
 
-void Imports::remove(Stream& stream, uint64_t handle, Argument argument) {
+Stream::Ending Imports::remove(Stream& stream, uint64_t handle, Argument argument) {
   Import* import = find(stream);
   require<Message::stream_not_imported>(import != nullptr, "KINA-STREAM-15", argument, argument.name);
   require<Message::stale_handle>(stream.handle == handle && import->names != 0, "KINA-STATUS-26", argument,
                                  argument.name, word_of(Kind::stream));
   if (import->names == 1) {
-    require<Message::stream_in_use>(!captures(stream) && stream.end() == Stream::Ending::ended, "KINA-STREAM-50",
-                                    argument, argument.name);
+    require<Message::stream_in_use>(!captures(stream), "KINA-STREAM-50", argument, argument.name);
+    if (stream.end() == Stream::Ending::is_bound) return Stream::Ending::is_bound;
     streams().remove(handle);
   }
   --import->names;
   const bool is_serving = import->services != 0 && !is_dropped(Site::here(), SiteKind::pin);
   if (import->names == 0 && !is_serving) note_end(stream);
+  return Stream::Ending::ended;
 }
 
 void Imports::begin_service(Stream& stream) {

@@ -15,8 +15,8 @@ class Imports {
 
   // The stream of `native` under its name, the same one for every import of it.
   Stream& add(NativeStream native);
-  // Ends one import; the last one ends the name.
-  void remove(Stream& stream, uint64_t handle, Argument argument);
+  // Ends one import; the last one ends the name, unless a scope binds the stream.
+  Stream::Ending remove(Stream& stream, uint64_t handle, Argument argument);
 
   // A DLPack export or import that was given `stream` is served by it until its deleter runs, also past the end of its
   // name: only then the native stream is its owner's alone.

@@ -188,7 +188,9 @@ uint64_t publish_resource(Ref<Resource> resource) {
   return counted;
 }
 
-Release release_resource(uint64_t handle) noexcept {
+namespace {
+
+Release try_release(uint64_t handle) noexcept {
   Ref<Resource> resource;
   {
     const std::lock_guard lock(release_mutex());
@@ -207,6 +209,13 @@ Release release_resource(uint64_t handle) noexcept {
   }
   resource->release();  // the counted name's reference; `resource` is the last one if nothing else needs it
   return Release::done;
+}
+
+}  // namespace
+
+Release release_resource(uint64_t handle) noexcept {
+  const Release answer = try_release(handle);
+  return answer == Release::busy && end_dead_threads() ? try_release(handle) : answer;
 }
 
 }  // namespace kina

@@ -114,6 +114,7 @@ void ScopeStack::draw_names() {
 }
 
 void ScopeStack::refuse_pop(uint64_t token, Argument argument) {
+  end_dead_threads();
   require<Message::stale_handle>(is_live(token), "KINA-STREAM-45", argument, argument.name, word_of(Kind::scope));
   refuse<Message::scope_not_newest>("KINA-STREAM-45", argument, argument.name);
 }

@@ -3,15 +3,83 @@
 
 #include <pthread.h>
 
+#include <mutex>
 #include <new>
+#include <utility>
 
 #include "impl/core/callback.h"
 #include "impl/core/condition.h"
 #include "impl/core/copy_mark.h"
+#include "impl/core/lasting.h"
 
 namespace kina {
 
 constinit thread_local ThreadCache* t_cache = nullptr;
+
+// The blocks of all threads. A call from the last round of a thread's destructors makes one that its thread never ends.
+class ThreadBook {
+ public:
+  static ThreadBook& instance() noexcept {
+    static Lasting<ThreadBook> book;
+    return *book;
+  }
+  ThreadBook() noexcept {
+    pthread_atfork(nullptr, nullptr, [] { instance().forget_other_threads(); });
+  }
+
+  void add(ThreadBlock& block) noexcept {
+    const std::lock_guard lock(mutex_);
+    link(block);
+  }
+  void remove(ThreadBlock& block) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_linked(block)) unlink(block);
+  }
+
+  // A block whose thread has ended, now the caller's; NULL where none of the next `looks` in turn is one.
+  ThreadBlock* take_dead(size_t looks) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (; looks != 0 && last_ != nullptr; --looks) {
+      ThreadBlock& block = *last_;
+      unlink(block);
+      if (block.lifeline_.has_ended()) return &block;
+      link(block);
+    }
+    return nullptr;
+  }
+  size_t count() noexcept {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+
+ private:
+  bool is_linked(const ThreadBlock& block) const noexcept { return block.previous_ != nullptr || first_ == &block; }
+  void link(ThreadBlock& block) noexcept {
+    block.next_ = std::exchange(first_, &block);
+    (block.next_ == nullptr ? last_ : block.next_->previous_) = &block;
+    ++count_;
+  }
+  void unlink(ThreadBlock& block) noexcept {
+    (block.previous_ == nullptr ? first_ : block.previous_->next_) = block.next_;
+    (block.next_ == nullptr ? last_ : block.next_->previous_) = block.previous_;
+    block.previous_ = block.next_ = nullptr;
+    --count_;
+  }
+  void forget_other_threads() noexcept {
+    first_ = last_ = nullptr;
+    count_ = 0;
+    auto* own = static_cast<ThreadBlock*>(t_cache);
+    if (own == nullptr) return;
+    own->previous_ = own->next_ = nullptr;
+    own->lifeline_.tie_again();
+    link(*own);
+  }
+
+  Mutex mutex_{Mutex::Place::inner};
+  ThreadBlock* first_ = nullptr;
+  ThreadBlock* last_ = nullptr;
+  size_t count_ = 0;
+};
 
 namespace {
 
@@ -43,7 +111,17 @@ const Key& key() {
 
 }  // namespace
 
-ThreadBlock::~ThreadBlock() = default;
+ThreadBlock::ThreadBlock() noexcept { ThreadBook::instance().add(*this); }
+ThreadBlock::~ThreadBlock() { ThreadBook::instance().remove(*this); }
+
+bool end_dead_threads() noexcept {
+  bool were_any = false;
+  while (ThreadBlock* dead = ThreadBook::instance().take_dead(ThreadBook::instance().count())) {
+    delete dead;
+    were_any = true;
+  }
+  return were_any;
+}
 
 ThreadBlock* make_thread_block() noexcept {
   if (key().value >= kMarks) return nullptr;
@@ -54,6 +132,7 @@ ThreadBlock* make_thread_block() noexcept {
     return nullptr;
   }
   t_cache = block;
+  delete ThreadBook::instance().take_dead(2);  // so there are never many
   return block;
 }
 

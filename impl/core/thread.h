@@ -5,6 +5,7 @@
 
 #include "impl/core/error.h"
 #include "impl/core/failure.h"
+#include "impl/core/lifeline.h"
 #include "impl/core/scope.h"
 #include "impl/core/thread_cache.h"
 
@@ -31,6 +32,7 @@ class ThreadPart {
 class PoolCache;
 
 struct ThreadBlock : ThreadCache {
+  ThreadBlock() noexcept;
   ~ThreadBlock();
 
   ErrorRecord record;
@@ -41,6 +43,12 @@ struct ThreadBlock : ThreadCache {
   std::unique_ptr<Condition> spare;  // for a storage that fails when there is no memory
   std::unique_ptr<ThreadPart> pool_caches;
   PoolCache* newest_pool_cache = nullptr;  // of these, the one used last
+
+ private:
+  friend class ThreadBook;
+  Lifeline lifeline_;
+  ThreadBlock* previous_ = nullptr;  // in the list of all threads'
+  ThreadBlock* next_ = nullptr;
 };
 
 ThreadBlock* make_thread_block() noexcept;
@@ -56,6 +64,10 @@ inline ThreadBlock& demand_thread_block() {
   require<Message::out_of_host_memory>(block != nullptr, "KINA-STATUS-44", {});
   return *block;
 }
+
+// Ends what threads left whose last call came too late for a destructor of ours. True where there was such a thread.
+// Called under no lock, by whoever is about to refuse because of what a thread holds.
+bool end_dead_threads() noexcept;
 
 // Keeps the strings of a reported failure valid until the thread's next report.
 void keep_reported(Ref<Claim> claim) noexcept;

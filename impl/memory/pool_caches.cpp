@@ -195,7 +195,7 @@ uint64_t PoolResource::flush_caches() noexcept {
 void PoolResource::renew_caches() noexcept {
   if (cache_forks_ == forks()) return;
   cache_forks_ = forks();
-  const ThreadBlock* thread = thread_block();
+  const auto* thread = static_cast<const ThreadBlock*>(t_cache);
   for (PoolCache* cache = caches_; cache != nullptr;) {
     PoolCache& each = *std::exchange(cache, cache->next);
     if (each.owner == thread) continue;
