@@ -201,6 +201,27 @@ def test_raw_block_functions_refuse_null(rt: Executor) -> None:
 @memory_case("P58")
 @clause("KINA-RESOURCE-25", "ad00dacf")
 @clause("KINA-RESOURCE-27", "7b885c86")
+@pytest.mark.parametrize("size", [256, 5000])
+def test_no_address_inside_another_pools_block_is_a_block(rt: Executor, size: int) -> None:
+    mine, other = pool(rt), pool(rt)
+    blocks = [(resource, allocate(rt, resource, size)) for _ in range(20) for resource in (mine, other)]
+    before = [Info(rt, resource).counters for resource in (mine, other)]
+    give = rt.lib.library.runtime_memory_deallocate
+
+    for asked in (mine, other):
+        for resource, block in blocks[-6:]:
+            for offset in range(resource is asked, 256):
+                inside = rt.ffi.cast("void *", address(rt, block) + offset)
+                answer = give(asked.cdata, inside, size, 0, rt.ffi.NULL)
+                assert rt.lib.status_name(answer) == "INVALID_ARGUMENT", offset
+
+    assert [Info(rt, resource).counters for resource in (mine, other)] == before
+    for resource, block in blocks:
+        deallocate(rt, resource, block, size)
+
+
+@clause("KINA-RESOURCE-25", "ad00dacf")
+@clause("KINA-RESOURCE-27", "7b885c86")
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_live_block_of_the_resource_cannot_be_deallocated(rt: Executor, kind: str) -> None:
     made, other = Made(rt, kind), host(rt)

@@ -186,7 +186,7 @@ class alignas(128) Slab {
   static Slab* make(uint64_t pool, void* base, uint32_t size_class, uint32_t count, const SizeClasses& sizes) noexcept;
   void end() noexcept;
 
-  // The slab whose pages hold `data`, of whatever pool; NULL when there is none.
+  // The slab whose pages hold `data`, of whatever pool; NULL when there is none, or where no block can start.
   static Slab* find(const void* data) noexcept { return slab_of(page_of(data)); }
   // The record that a block of that class at `data` has, if there is one: of whatever pool, and whether the block
   // starts there is for the record to say. Nothing of the slab but the record is read.
@@ -231,7 +231,7 @@ class alignas(128) Slab {
   };
   static uint64_t page_of(const void* data) noexcept {
     const auto address = reinterpret_cast<uint64_t>(data);
-    if (address >> 48 != 0) return 0;
+    if ((address & ~Block::kAddressMask) != 0) return 0;  // no block starts there, and a tag is all that lies there
     const Leaf* leaf = leaves_[address >> 32].load(std::memory_order_acquire);
     return leaf == nullptr ? 0 : leaf->pages[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
   }

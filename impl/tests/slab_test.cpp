@@ -52,8 +52,9 @@ TEST(Slab, FindsTheRecordOfEveryBlockAndOfNothingElse) {
     ASSERT_EQ(slab->bytes(), blocks * bytes);
     ASSERT_LE(slab->metadata_bytes(), slab->bytes() / 6);
     std::set<Block*> seen;
-    for (uint64_t offset = 0; offset < slab->bytes(); offset += 128) {
+    for (uint64_t offset = 0; offset < slab->bytes(); offset += 256) {
       ASSERT_EQ(Slab::find(at(kBase + offset)), slab);
+      ASSERT_EQ(Slab::find(at(kBase + offset + 128)), nullptr);
       Block* block = slab->block_at(at(kBase + offset));
       ASSERT_EQ(block != nullptr, offset % bytes == 0);
       if (block != nullptr) {
@@ -90,7 +91,7 @@ TEST(Slab, HasRecordsForItsOwnSizeAlone) {
   constexpr uint32_t kClass = 40;
   Slab* slab = Slab::make(7, at(kBase), kClass, 5, sizes);
   ASSERT_NE(slab, nullptr);
-  for (uint64_t offset = 0; offset < slab->bytes() + 2 * SizeClasses::kPage; offset += 128)
+  for (uint64_t offset = 0; offset < slab->bytes() + 2 * SizeClasses::kPage; offset += 256)
     for (uint32_t size_class = 0; size_class < SizeClasses::kCount; ++size_class) {
       const Block* block = Slab::find_record(at(kBase + offset), size_class, sizes);
       ASSERT_EQ(block != nullptr, size_class == kClass && offset < slab->bytes());
@@ -98,6 +99,9 @@ TEST(Slab, HasRecordsForItsOwnSizeAlone) {
       ASSERT_EQ(block->is_of(at(kBase + offset), pool_tag(7)), block->address() == at(kBase + offset));
       ASSERT_FALSE(block->is_of(at(kBase + offset), pool_tag(8)));
     }
+  // Nor where a tag would make up for it.
+  for (uint64_t offset = 1; offset < 256; ++offset)
+    EXPECT_EQ(Slab::find_record(at(kBase + offset), kClass, sizes), nullptr);
   EXPECT_EQ(Slab::find_record(at(~uint64_t{0}), kClass, sizes), nullptr);
   slab->end();
   EXPECT_EQ(Slab::find_record(at(kBase), kClass, sizes), nullptr);
