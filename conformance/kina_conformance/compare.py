@@ -138,3 +138,10 @@ def _refuse(bad: Array, text: Any) -> None:
     if bad.any():
         index = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))[: bad.ndim]
         raise AssertionError(f"{text(index)}; {int(bad.sum())} of {bad.size} elements are wrong")
+
+
+def equal_bits(y: Tensor, raw: Array) -> None:
+    """Demands the shape and the stored elements of `raw`."""
+    assert y.shape == raw.shape, f"shape {y.shape}, expected {raw.shape}"
+    same = np.ascontiguousarray(y.raw()).tobytes() == np.ascontiguousarray(raw).tobytes()
+    assert same, f"elements {y.raw().tolist()}, expected {raw.tolist()}"

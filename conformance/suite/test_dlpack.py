@@ -24,6 +24,8 @@ from kina_conformance.dtypes import DTYPES, dtype_of
 from kina_conformance.memory import Tensor, compact
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import STRUCTS, Producer
+from kina_conformance.resources import address as address_of
+from kina_conformance.tensors import free
 
 pytestmark = pytest.mark.needs("dlpack")
 
@@ -66,14 +68,6 @@ def imported(rt: Executor, producer: Producer, **params: Any) -> Tensor:
     return tensor
 
 
-def free(rt: Executor, tensor: Tensor) -> None:
-    rt.call("runtime_free", tensor).succeeds()
-
-
-def number(rt: Executor, pointer: Any) -> int:
-    return int(rt.ffi.cast("uintptr_t", pointer))
-
-
 def seen(rt: Executor, managed: Any) -> np.ndarray[Any, Any]:
     """The elements that a consumer of the struct sees."""
     dl = managed.dl_tensor
@@ -82,7 +76,7 @@ def seen(rt: Executor, managed: Any) -> np.ndarray[Any, Any]:
     steps = [dl.strides[i] * row.bytes for i in range(dl.ndim)]
     reach = [(n - 1) * s for n, s in zip(shape, steps, strict=True)]
     low, high = sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach) + row.bytes
-    first = number(rt, dl.data) + dl.byte_offset
+    first = address_of(rt, dl.data) + dl.byte_offset
     memory = rt.ffi.buffer(rt.ffi.cast("char *", first + low), high - low)
     return np.ndarray(shape, row.storage, memory, -low, steps)
 
@@ -217,7 +211,7 @@ def test_a_stream_serves_until_the_deleter_has_run(rt: Executor, legacy: bool) -
     producer = Producer(rt, legacy)
     managed = export(rt, rt.tensor("f32", (2,), [3, 4], owned=True), legacy, stream=stream)
     tensor = imported(rt, producer, stream=stream)
-    assert number(rt, tensor.struct.stream) == stream.value
+    assert address_of(rt, tensor.struct.stream) == stream.value
 
     rt.call("runtime_stream_checkin", stream).succeeds()
 
@@ -274,7 +268,7 @@ def test_an_export_shows_the_tensors_own_bytes(rt: Executor, legacy: bool, opera
     assert extents(managed) == operand.shape
     assert dl.byte_offset == 0
     if expected.size:
-        assert number(rt, dl.data) == address
+        assert address_of(rt, dl.data) == address
         assert seen(rt, managed).tobytes() == expected.tobytes()
 
 
@@ -507,7 +501,7 @@ def test_an_export_of_an_import_holds_the_import(rt: Executor, legacy: bool) -> 
     managed = export(rt, imported(rt, producer), not legacy)
 
     assert producer.deleted == 0
-    assert number(rt, managed.dl_tensor.data) == producer.element_address
+    assert address_of(rt, managed.dl_tensor.data) == producer.element_address
     assert seen(rt, managed).tolist() == [[1, 2, 3], [4, 5, 6]]
     end(rt, managed)
     assert producer.deleted == 1
@@ -550,7 +544,7 @@ def test_a_copy_has_fresh_compact_bytes_and_equal_elements(rt: Executor, legacy:
     assert tensor.is_empty
     assert steps(managed) == (compact(operand.shape) if operand.shape else ())
     if before.size:
-        assert number(rt, managed.dl_tensor.data) != address
+        assert address_of(rt, managed.dl_tensor.data) != address
         assert seen(rt, managed).tobytes() == before.tobytes()
 
 
@@ -987,7 +981,7 @@ def test_an_offset_survives_every_path_there_and_back(rt: Executor) -> None:
         for second in (False, True):
             producer = Producer(rt, first, shape=(4,), offset=2, values=[2, 3, 4, 5])
             managed = export(rt, imported(rt, producer), second)
-            assert number(rt, managed.dl_tensor.data) + managed.dl_tensor.byte_offset == producer.element_address
+            assert address_of(rt, managed.dl_tensor.data) + managed.dl_tensor.byte_offset == producer.element_address
             rt.forget([managed])
 
             back = rt.call(take(second), managed, params=None).succeeds().out

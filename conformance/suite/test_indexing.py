@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
 from kina_conformance import strategies as kst
-from kina_conformance.dtypes import DTYPES, Array
+from kina_conformance.compare import equal_bits
+from kina_conformance.dtypes import DTYPES
 from kina_conformance.executor import Call
 from kina_conformance.memory import Tensor, compact
 from kina_conformance.operations import failed, stored
@@ -23,11 +24,6 @@ GATHERS = ["runtime_gpu_gather", "runtime_gpu_gather_axis"]
 def gather(rt: Executor, function: str, values: Tensor, indices: Tensor, axis: int = 0, **changes: Any) -> Call:
     extra = {"axis": axis} if function.endswith("axis") else {}
     return rt.call(function, **{"values": values, "indices": indices, **extra, **changes})
-
-
-def equal_bits(y: Tensor, raw: Array) -> None:
-    assert y.shape == raw.shape
-    assert np.ascontiguousarray(y.raw()).tobytes() == np.ascontiguousarray(raw).tobytes()
 
 
 def indices_in(data: st.DataObject, rt: Executor, extent: int, shape: tuple[int, ...]) -> Tensor:

@@ -17,9 +17,8 @@ from kina_conformance import Executor, Handle, clause
 from kina_conformance.alone import alone
 from kina_conformance.elf import is_elf, read
 from kina_conformance.memory_cases import memory_case
-from kina_conformance.resources import in_thread
+from kina_conformance.resources import HOST, in_thread
 
-HOST = {"device_type": 1, "device_id": 0}
 RELEASES = [
     "runtime_free",
     "runtime_stream_checkin",

@@ -16,24 +16,14 @@ from kina_conformance.flaws import OPERATIONS, Blocks, Case, failed, geometry, i
 from kina_conformance.memory import Tensor, compact, span
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.strategies import layouts, shapes
+from kina_conformance.tensors import free, made, peer_of, weak_of
 
 COPIED = 2  # DLPack's flag bit IS_COPIED
 SIM = 12  # device type of simulated devices
 
 
-def made(rt: Executor, name: str, **arguments: Any) -> Tensor:
-    """The tensor that a call produces; what it was made of stays as long."""
-    tensor: Tensor = rt.call(name, **arguments).succeeds().out
-    tensor.keep += arguments.values()
-    return tensor
-
-
 def view(rt: Executor, of: Tensor, shape: tuple[int, ...], strides: Any = None, offset: int = 0) -> Tensor:
     return made(rt, "runtime_view", in_=of, **geometry(shape, strides, offset))
-
-
-def free(rt: Executor, tensor: Tensor) -> None:
-    rt.call("runtime_free", tensor=tensor).succeeds()
 
 
 def range_of(rt: Executor, tensor: Tensor) -> tuple[int, int, int]:
@@ -786,14 +776,6 @@ def test_a_longer_report_is_zeroed_at_its_end(rt: Executor) -> None:
 
 
 # ---- weak references -------------------------------------------------------------------------------------------------
-
-
-def weak_of(rt: Executor, tensor: Tensor) -> Any:
-    return rt.call("runtime_weak_create", tensor).succeeds().out
-
-
-def peer_of(rt: Executor, tensor: Tensor) -> Any:
-    return rt.call("runtime_peer_share", tensor).succeeds().out
 
 
 @clause("KINA-STORAGE-44", "c9c75ee3")

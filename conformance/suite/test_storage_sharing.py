@@ -20,6 +20,7 @@ from kina_conformance.devices import (
     there,
 )
 from kina_conformance.resources import Info
+from kina_conformance.tensors import free, peer_of
 
 
 @clause("KINA-STORAGE-46", "d6a2457b")
@@ -40,18 +41,9 @@ def test_work_in_flight_does_not_keep_a_storage_upgradable(rt: Executor) -> None
 # ---- peers -----------------------------------------------------------------------------------------------------------
 
 
-def share(rt: Executor, tensor: Tensor) -> Handle:
-    peer: Handle = rt.call("runtime_peer_share", tensor).succeeds().out
-    return peer
-
-
 def opened(rt: Executor, peer: Handle, device: tuple[int, int]) -> Tensor:
     tensor: Tensor = rt.call("runtime_peer_open", peer, *device).succeeds().out
     return tensor
-
-
-def drop(rt: Executor, tensor: Tensor) -> None:
-    rt.call("runtime_free", tensor).succeeds()
 
 
 @clause("KINA-STORAGE-50", "34d0feda")
@@ -61,15 +53,15 @@ def test_a_pinned_storage_of_a_device_is_not_handed_out_again(rt: Executor) -> N
     resource = pool(rt, initial_bytes=8192, growth="KINA_GROWTH_NONE")
     with pushed(rt, resource):
         x = there(rt, [5] * 2000)
-    peer = share(rt, x)
-    drop(rt, x)
+    peer = peer_of(rt, x)
+    free(rt, x)
     call = rt.call("runtime_memory_allocate", resource, 8000, 0, main(rt))
 
     assert call.status() == "OUT_OF_MEMORY", "the bytes of a live peer handle were handed out"
     again = opened(rt, peer, FIRST)
     assert set(back(rt, again)) == {5}
 
-    drop(rt, again)
+    free(rt, again)
     rt.call("runtime_peer_release", peer).succeeds()
     assert Info(rt, resource).live_blocks == 0
     call.succeeds()
@@ -84,9 +76,9 @@ def test_a_peers_tensor_reads_and_writes_the_owners_bytes_after_the_owner_went(r
         return
     x = there(rt, list(range(100)))
     part = rt.call("runtime_gpu_slice", x, axis=0, start=10, stop=30).succeeds().out
-    peer = share(rt, part)
-    drop(rt, part)
-    drop(rt, x)
+    peer = peer_of(rt, part)
+    free(rt, part)
+    free(rt, x)
     rt.call("runtime_device_synchronize", *FIRST).succeeds()
 
     other = opened(rt, peer, SECOND)
@@ -105,7 +97,7 @@ def test_streams_of_two_devices_order_what_peers_do(rt: Executor) -> None:
         return
     mine, theirs = checkout(rt, FIRST), checkout(rt, SECOND)
     x = there(rt, [0] * 2000, mine)
-    other = opened(rt, share(rt, x), SECOND)
+    other = opened(rt, peer_of(rt, x), SECOND)
     for i in range(1, 20, 2):
         fill(rt, x, i, mine)
         rt.call("runtime_stream_wait", theirs, mine).succeeds()
@@ -144,7 +136,7 @@ def test_a_pair_that_cannot_reach_each_other_is_refused_up_front(rt: Executor) -
 @clause("KINA-STORAGE-52", "be8bc310")
 @pytest.mark.needs("sim")
 def test_a_number_that_names_no_live_peer_opens_nothing(rt: Executor) -> None:
-    peer = share(rt, there(rt, [1]))
+    peer = peer_of(rt, there(rt, [1]))
     call = rt.call("runtime_peer_open", peer, *FIRST)
 
     for number in (7, peer.value ^ 1, peer.value + (1 << 30), main(rt).value):

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kina_conformance import Executor, Handle, Tensor, clause
+from kina_conformance.devices import SIMULATED, checkin
 from kina_conformance.plugin import session
-from kina_conformance.resources import in_thread
+from kina_conformance.resources import HOST, in_thread, pop
 
-HOST = {"device_type": 1, "device_id": 0}
 DEVICE = {"device_type": 12, "device_id": 0}
 everywhere = pytest.mark.parametrize(
     "place", [pytest.param(HOST, id="host"), pytest.param(DEVICE, id="simulated", marks=pytest.mark.needs("sim"))]
 )
-SIMULATED = 12
 GIVERS = ["runtime_stream_main", "runtime_stream_checkout", "runtime_stream_current", "runtime_stream_phase"]
 PUSHES = ["runtime_device_push", "runtime_stream_push", "runtime_phase_push", "runtime_redirect_push"]
 Value = TypeVar("Value")
@@ -35,10 +34,6 @@ def main(rt: Executor, place: dict[str, int] = HOST) -> Handle:
 def checkout(rt: Executor, place: dict[str, int] = HOST) -> Handle:
     handle: Handle = rt.call("runtime_stream_checkout", **place).succeeds().out
     return handle
-
-
-def checkin(rt: Executor, stream: Handle) -> None:
-    rt.call("runtime_stream_checkin", stream).succeeds()
 
 
 def phase(rt: Executor, number: int, place: dict[str, int] = HOST) -> Handle:
@@ -62,10 +57,6 @@ def push(rt: Executor, kind: str, stream: Handle | None = None, place: dict[str,
         call = rt.call(kind, stream or main(rt, place))
     token: Handle = call.succeeds().out
     return token
-
-
-def pop(rt: Executor, token: Handle) -> None:
-    rt.call("runtime_scope_pop", token).succeeds()
 
 
 def pop_status(rt: Executor, token: Handle) -> str:

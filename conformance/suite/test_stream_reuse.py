@@ -30,6 +30,7 @@ from kina_conformance.devices import (
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.producer import Producer
 from kina_conformance.resources import KINDS, Info, Made, Rows, address, in_thread
+from kina_conformance.tensors import free
 
 pytestmark = pytest.mark.needs("sim")
 
@@ -270,10 +271,6 @@ def test_a_full_pool_waits_for_free_blocks_that_streams_still_use(rt: Executor) 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
-def drop(rt: Executor, tensor: Tensor) -> None:
-    rt.call("runtime_free", tensor).succeeds()
-
-
 def placed(rt: Executor, resource: Handle, stream: Handle, value: float) -> Tensor:
     """A tensor on memory of this resource, made and written by `stream`."""
     with pushed(rt, resource):
@@ -291,13 +288,13 @@ def test_bytes_wait_for_foreign_work_that_was_declared(rt: Executor) -> None:
         wait(rt, theirs, mine)
         result = negated(rt, foreign(rt, x.struct.dl.data, COUNT, theirs), theirs)
         rt.call("runtime_tensor_record_use", x, stream=theirs, access=READ).succeeds()
-        drop(rt, x)
+        free(rt, x)
 
         y = placed(rt, resource, mine, 100)
 
         are(rt, result, -i)
         are(rt, y, 100)
-        drop(rt, y)
+        free(rt, y)
 
 
 @memory_case("P49")
@@ -313,7 +310,7 @@ def test_a_full_pool_waits_for_declared_work_of_others(rt: Executor) -> None:
             wait(rt, theirs, mine)
             busy(rt, foreign(rt, x.struct.dl.data, COUNT, theirs), theirs, 2)
             rt.call("runtime_tensor_record_use", x, stream=theirs, access="KINA_ACCESS_WRITE").succeeds()
-            drop(rt, x)
+            free(rt, x)
 
         whole = take(rt, resource, mine, 3 * BYTES)
         fill(rt, foreign(rt, whole, 3 * COUNT, mine), 5, mine)
@@ -330,14 +327,14 @@ def test_a_view_dropped_before_its_queued_reader_ran_keeps_its_bytes(rt: Executo
         mine, theirs = checkout(rt), checkout(rt)
         x = placed(rt, resource, mine, i)
         part = rt.call("runtime_gpu_slice", x, axis=0, start=5, stop=COUNT).succeeds().out
-        drop(rt, x)
+        free(rt, x)
         result = negated(rt, part, theirs)
-        drop(rt, part)
+        free(rt, part)
 
         y = placed(rt, resource, mine, 100)
 
         are(rt, result, -i)
-        drop(rt, y)
+        free(rt, y)
 
 
 @memory_case("P12")
@@ -350,13 +347,13 @@ def test_the_owner_reuses_bytes_only_after_another_streams_reader(rt: Executor) 
         x = placed(rt, resource, mine, i)
         for _ in range(4):
             result = negated(rt, x, theirs)
-        drop(rt, x)
+        free(rt, x)
 
         y = placed(rt, resource, mine, 100)
 
         are(rt, result, -i)
         are(rt, y, 100)
-        drop(rt, y)
+        free(rt, y)
 
 
 def note_idle(rt: Executor, stream: Handle, answers: list[int]) -> None:
@@ -381,7 +378,7 @@ def test_an_imports_owner_is_let_go_after_the_pending_copy(rt: Executor) -> None
             for _ in range(4):
                 copied = rt.call("runtime_copy", x, *FIRST).succeeds().out
 
-        drop(rt, x)
+        free(rt, x)
 
         assert idle == [1], "the owner was let go while a copy from it was under way"
         are(rt, copied, 8)
@@ -421,7 +418,7 @@ def test_a_new_default_of_one_device_leaves_the_others(rt: Executor) -> None:
     y = there(rt, [1], device=SECOND)
 
     assert Info(rt, theirs).live_blocks == 1, "the second device lost its default to a call for the first"
-    drop(rt, y)
+    free(rt, y)
     set_default = rt.call("runtime_resource_set_default", device_type=12, device_id=1, resource=kept).succeeds()
     assert set_default.previous != kept == default(rt, SECOND)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kina_conformance import Executor, clause
 from kina_conformance import strategies as kst
+from kina_conformance.compare import equal_bits
 from kina_conformance.dtypes import DTYPES, Array
 from kina_conformance.executor import Call
 from kina_conformance.memory import Tensor, compact
@@ -46,11 +47,6 @@ def expected(name: str, raw: Array) -> Array:
         "concat_n": lambda: np.concatenate([raw, raw, raw], axis=1),
     }
     return np.asarray(results[name]())
-
-
-def equal_bits(y: Tensor, raw: Array) -> None:
-    assert y.shape == raw.shape
-    assert np.ascontiguousarray(y.raw()).tobytes() == np.ascontiguousarray(raw).tobytes()
 
 
 def repeats_bytes(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -16,6 +16,7 @@ from kina_conformance.flaws import CASES, FLAWS, Blocks, Case, Flaw, failed, geo
 from kina_conformance.memory import Tensor, compact, span
 from kina_conformance.memory_cases import memory_case
 from kina_conformance.strategies import all_dtypes, layouts, shapes
+from kina_conformance.tensors import made
 
 ALLOC: dict[str, Any] = {
     "shape": (2, 3),
@@ -70,13 +71,6 @@ READERS = [
 ]
 FLAWED_INPUTS = [(case, flaw) for case in READERS for flaw in FLAWS]
 BORROWED_FLAWS = [flaw for flaw in FLAWS if flaw.clause in {f"KINA-TENSOR-{n}" for n in (19, 20, 21, 22)}]
-
-
-def made(rt: Executor, name: str, **arguments: Any) -> Tensor:
-    """The tensor that a call produces; what it was made of stays as long."""
-    tensor: Tensor = rt.call(name, **arguments).succeeds().out
-    tensor.keep += arguments.values()
-    return tensor
 
 
 def wrapped(rt: Executor, source: Tensor, size_bytes: int | None = None, stream: Any = None, flags: int = 0) -> Tensor:
