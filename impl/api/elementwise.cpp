@@ -3,6 +3,7 @@
 
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/api/hexadecimal.h"
 #include "impl/core/operation.h"
 
 using namespace kina;
@@ -33,9 +34,10 @@ KinaDtype binary_result(KinaBinaryOp op, KinaDtype dtype, const Output& out) {
 
 template <class Args>
 void require_row(Row<Args> row, bool is_known, int32_t op, Argument argument, KinaDtype dtype) {
-  require<Message::op_unknown>(is_known, "KINA-ELEMENTWISE-6", argument, argument.name, op);
+  if (!is_known) [[unlikely]]
+    refuse<Message::op_unknown>("KINA-ELEMENTWISE-6", argument, argument.name, Hexadecimal(op));
   if (row == nullptr) [[unlikely]]
-    refuse<Message::op_not_offered>("KINA-ELEMENTWISE-7", argument, argument.name, op, name_of(dtype));
+    refuse<Message::op_not_offered>("KINA-ELEMENTWISE-7", argument, argument.name, Hexadecimal(op), name_of(dtype));
 }
 
 // A 0-dim operand of the host is a scalar wherever the other one lives [KINA-ELEMENTWISE-28].

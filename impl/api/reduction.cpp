@@ -1,6 +1,7 @@
 // Entry points of the reduction chapter.
 #include "impl/api/arguments.h"
 #include "impl/api/boundary.h"
+#include "impl/api/hexadecimal.h"
 #include "impl/core/operation.h"
 
 using namespace kina;
@@ -101,8 +102,9 @@ KinaStatus runtime_gpu_reduce(KinaTensor* out, const KinaTensor* in, int32_t axi
     result.refuse_overlap(source, InPlace::refused);
     require_elements(reduction, source.geometry(), shape);
     const Row<ReduceArgs> row = device.backend().reduce(reduction.op, source.dtype());
-    require<Message::op_unknown>(reduction.is_known(), "KINA-REDUCTION-7", kOp, kOp.name, op);
-    require<Message::op_not_offered>(row != nullptr, "KINA-REDUCTION-8", kOp, kOp.name, op, name_of(source.dtype()));
+    if (!reduction.is_known()) refuse<Message::op_unknown>("KINA-REDUCTION-7", kOp, kOp.name, Hexadecimal(op));
+    if (row == nullptr)
+      refuse<Message::op_not_offered>("KINA-REDUCTION-8", kOp, kOp.name, Hexadecimal(op), name_of(source.dtype()));
     Operation operation(call.function, result, {&source}, shape, dtype, device);
     operation.run(row, ReduceArgs{with_reduced_axes(operation.out(), reduction, source.geometry()), source.view()});
     operation.commit();
