@@ -221,6 +221,26 @@ def test_no_address_inside_another_pools_block_is_a_block(rt: Executor, size: in
 
 
 @clause("KINA-RESOURCE-25", "ad00dacf")
+def test_what_a_pool_gave_back_and_another_one_took_is_no_block_of_it(rt: Executor) -> None:
+    mine, other, size = pool(rt), pool(rt), 5000
+    for block in [allocate(rt, mine, size) for _ in range(40)]:
+        deallocate(rt, mine, block, size)
+    rt.call("runtime_resource_trim", resource=mine, keep_bytes=0).succeeds()
+    assert Info(rt, mine).reserved_bytes == 0
+    blocks = in_thread(lambda: [allocate(rt, other, size) for _ in range(40)])
+    give = rt.lib.library.runtime_memory_deallocate
+
+    for block in blocks:
+        for offset in range(256):
+            inside = rt.ffi.cast("void *", address(rt, block) + offset)
+            assert rt.lib.status_name(give(mine.cdata, inside, size, 0, rt.ffi.NULL)) == "INVALID_ARGUMENT", offset
+
+    assert Info(rt, other).live_blocks == 40
+    for block in blocks:
+        deallocate(rt, other, block, size)
+
+
+@clause("KINA-RESOURCE-25", "ad00dacf")
 @clause("KINA-RESOURCE-27", "7b885c86")
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_live_block_of_the_resource_cannot_be_deallocated(rt: Executor, kind: str) -> None:

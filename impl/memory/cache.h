@@ -178,6 +178,7 @@ class alignas(128) PoolCache {
   // The record of the block of the pool at `data`, of that class unless it is the newest one; NULL where none starts
   // there.
   Block* find(const void* data, uint32_t size_class) const noexcept {
+    if (!Block::may_start_at(data)) return nullptr;
     if (newest->is_of(data, tag)) return newest;  // what was taken last is often given back first
     Block* block = Slab::find_record(data, size_class, sizes);
     return block != nullptr && block->is_of(data, tag) ? block : nullptr;

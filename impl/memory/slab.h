@@ -110,7 +110,11 @@ struct alignas(32) Block {
   void* address() const noexcept {
     return reinterpret_cast<void*>(place.load(std::memory_order_relaxed) & kAddressMask);
   }
-  // Whether this is the record of the block at `data` in the pool of that tag, which is not 0.
+  // Elsewhere lie the bits of a tag: an address that has some would make up for another pool's.
+  static bool may_start_at(const void* data) noexcept {
+    return (reinterpret_cast<uint64_t>(data) & ~kAddressMask) == 0;
+  }
+  // Whether this is the record of the block at `data`, where one may start, in the pool of that tag, which is not 0.
   bool is_of(const void* data, uint64_t tag) const noexcept {
     return (place.load(std::memory_order_relaxed) ^ reinterpret_cast<uint64_t>(data)) == tag;
   }
@@ -231,7 +235,7 @@ class alignas(128) Slab {
   };
   static uint64_t page_of(const void* data) noexcept {
     const auto address = reinterpret_cast<uint64_t>(data);
-    if ((address & ~Block::kAddressMask) != 0) return 0;  // no block starts there, and a tag is all that lies there
+    if (!Block::may_start_at(data)) return 0;
     const Leaf* leaf = leaves_[address >> 32].load(std::memory_order_acquire);
     return leaf == nullptr ? 0 : leaf->pages[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
   }
