@@ -56,8 +56,12 @@ struct MutexList {
       mutex.lock();
       Mutex* taken = first;
       const bool has_statics = StaticsLock::try_lock();
-      while (has_statics && taken != nullptr && taken->try_lock()) taken = taken->next_;
-      if (has_statics && taken == nullptr) return Mutex::is_fork_near.store(false, std::memory_order_relaxed);
+      bool is_alone = has_statics;
+      while (is_alone && taken != nullptr && taken->try_lock()) {
+        is_alone = taken->try_evict();
+        taken = taken->next_;
+      }
+      if (is_alone && taken == nullptr) return Mutex::is_fork_near.store(false, std::memory_order_relaxed);
       for (Mutex* held = first; held != taken; held = held->next_) held->unlock();
       if (has_statics) StaticsLock::unlock();
       mutex.unlock();

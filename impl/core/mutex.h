@@ -17,7 +17,7 @@ class Mutex {
   explicit Mutex(Place place = Place::outer);
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
-  ~Mutex();
+  virtual ~Mutex();
 
   void lock() {
     if (place_ == Place::outer && is_fork_near.load(std::memory_order_relaxed)) [[unlikely]]
@@ -33,6 +33,8 @@ class Mutex {
   }
 
  private:
+  // With the mutex: false while a thread still is inside that came in without it.
+  virtual bool try_evict() noexcept { return true; }
   // Leaves a fork that waits for all mutexes its chance, but not for ever: the caller may hold one of them.
   static void stand_back() noexcept;
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "impl/core/lease.h"
+#include "impl/core/resident_mutex.h"
 #include "impl/core/thread.h"
 #include "impl/memory/lane.h"
 #include "impl/memory/slab.h"
@@ -221,6 +222,7 @@ class alignas(128) PoolCache {
 
   StreamCache* streams = nullptr;
   const ThreadBlock* const owner;
+  Residence residence{owner};  // of the thread, in the pool
   PoolCache* next_of_thread = nullptr;
   PoolCache* previous = nullptr;  // in the pool's list
   PoolCache* next = nullptr;

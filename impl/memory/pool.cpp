@@ -126,7 +126,7 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
     }
     if (step.kind == Step::Kind::refuse) return {nullptr, status};
     if (step.kind == Step::Kind::wait) {
-      changed_.wait(lock);
+      mutex_.wait(changed_, lock);
       continue;
     }
     if (step.kind == Step::Kind::grow) {
@@ -277,7 +277,7 @@ void PoolResource::count(const OrderCalls& calls) noexcept {
 
 PoolResource::Lock PoolResource::enter() noexcept {
   Lock lock = mutex_.own();
-  if (forks_ != forks()) renew();
+  renew_in_child();
   return lock;
 }
 

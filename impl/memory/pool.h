@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "impl/core/mutex.h"
+#include "impl/core/resident_mutex.h"
 #include "impl/memory/address_table.h"
 #include "impl/memory/arena.h"
 #include "impl/memory/cache.h"
@@ -91,7 +91,7 @@ class PoolResource final : public Resource {
   bool is_ordinary(const PoolCache& cache) const noexcept;
   // How far a look goes that neither waits nor grows the pool.
   enum class Reach : uint8_t { own, known_order };
-  void* serve(StreamCache& here, const Request& request, Reach reach) noexcept;
+  void* serve(PoolCache& cache, const Request& request, Reach reach) noexcept;
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
   // The stream that a live block was taken on, where there is an order of streams.
   Stream* taker_of(const void* data) noexcept;
@@ -99,7 +99,7 @@ class PoolResource final : public Resource {
   Block* find_block(const void* data, Slab*& slab) const noexcept;
   Return end_block(Block& block, const Request& request, uint32_t& cache) const noexcept;
   // What all uses of are on the stream that gives it up; false, with nothing changed, where another one took it.
-  bool put_back(StreamCache& here, void* data, const Request& request, Return& answer) noexcept;
+  bool put_back(PoolCache& cache, void* data, const Request& request, Return& answer) noexcept;
   Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
                         Stream& stream) noexcept;
   // `taker` is NULL where it is the stream that gives up.
@@ -163,6 +163,10 @@ class PoolResource final : public Resource {
   bool follow(Arena::Run pieces, Stream& stream, Lock& lock) noexcept;
   void give_upstream(const ArenaSpan& span, bool is_over, Stream& stream) noexcept;
   Lock enter() noexcept;
+  void renew_in_child() noexcept {
+    if (forks_ != forks()) [[unlikely]]
+      renew();
+  }
   void renew() noexcept;
   void add(Visit& visit) noexcept;
   void leave(Visit& visit) noexcept;
@@ -180,7 +184,7 @@ class PoolResource final : public Resource {
   bool keeps_itself_ = false;
   uint64_t cache_forks_ = forks();
 
-  mutable Mutex mutex_{Mutex::Place::outer};
+  mutable ResidentMutex mutex_;
   std::condition_variable changed_;
   Arena arena_;
   Lane home_{nullptr, Stamp::kNothing};  // of free blocks that follow nothing

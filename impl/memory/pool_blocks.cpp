@@ -21,7 +21,7 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
   if (!is_ordinary(cache)) [[unlikely]]
     return nullptr;
   request.alignment = std::max(request.alignment, alignment());
-  void* data = serve(*cache.current, request, Reach::known_order);
+  void* data = serve(cache, request, Reach::known_order);
   if (data != nullptr) count_taken(cache, request, true);
   return data;
 }
@@ -29,7 +29,7 @@ void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
 bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
   request.alignment = std::max(request.alignment, alignment());
   Return answer = Return::unknown;
-  if (!is_ordinary(cache) || !put_back(*cache.current, data, request, answer) || answer != Return::done) [[unlikely]]
+  if (!is_ordinary(cache) || !put_back(cache, data, request, answer) || answer != Return::done) [[unlikely]]
     return false;
   count_given(cache, request);
   return true;
@@ -41,7 +41,7 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
     if (cache == nullptr) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
     const CacheLock lock(cache->lock, std::adopt_lock);
     if (!select(*cache, stream)) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
-    if (void* data = serve(*cache->current, request, Reach::own)) {  // take_slowly looks further
+    if (void* data = serve(*cache, request, Reach::own)) {  // take_slowly looks further
       count_taken(*cache, request, true);
       return {data, KINA_SUCCESS};
     }
@@ -58,14 +58,15 @@ Return PoolResource::do_give_after(std::span<const Point> uses, void* data, cons
   StreamCache* here = select(*cache, stream) ? cache->current : nullptr;
   Return answer = Return::unknown;
   const bool is_usual = here != nullptr && uses.empty() && !is_lost();
-  if (!is_usual || !put_back(*here, data, request, answer)) answer = put_back_after(uses, here, data, request, stream);
+  if (!is_usual || !put_back(*cache, data, request, answer)) answer = put_back_after(uses, here, data, request, stream);
   if (answer == Return::done) count_given(*cache, request);
   return answer;
 }
 
 bool PoolResource::is_lost() const noexcept { return is_ordered_ && device().backend().is_lost(device().id()); }
 
-void* PoolResource::serve(StreamCache& here, const Request& request, Reach reach) noexcept {
+void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach) noexcept {
+  StreamCache& here = *cache.current;
   if (is_cut_from_slab(request)) {
     const uint32_t size_class = sizes_.class_of(request.bytes);
     Block* block = here.magazines[size_class].pop();
@@ -76,7 +77,8 @@ void* PoolResource::serve(StreamCache& here, const Request& request, Reach reach
       return block->address();
     }
   }
-  const Lock lock = enter();
+  const ResidentLock lock(mutex_, cache.residence);
+  renew_in_child();
   void* data = take_at_once(request, here.lane.shelf());
   if (data != nullptr || !is_ordered_ || reach == Reach::own) return data;
   return take_in_known_order(request, here.lane);
@@ -133,18 +135,20 @@ Return PoolResource::end_block(Block& block, const Request& request, uint32_t& c
 
 // Whoever gave the bytes up before a block was taken is waited for by the stream that took it. A block may be given up
 // on another one, which nobody has to order after that.
-bool PoolResource::put_back(StreamCache& here, void* data, const Request& request, Return& answer) noexcept {
+bool PoolResource::put_back(PoolCache& cache, void* data, const Request& request, Return& answer) noexcept {
+  StreamCache& here = *cache.current;
   const auto is_of_others = [&](uint32_t taker) { return is_ordered_ && taker != here.lane.shelf(); };
   Slab* slab = nullptr;
   if (Block* block = find_block(data, slab)) {
     if (is_of_others(block->shelf())) return false;
-    uint32_t cache = 0;
-    answer = end_block(*block, request, cache);
-    if (answer == Return::done) keep(here, *block, slab->size_class(), cache);
+    uint32_t number = 0;
+    answer = end_block(*block, request, number);
+    if (answer == Return::done) keep(here, *block, slab->size_class(), number);
     return true;
   }
   const Stamp stamp = here.lane.stamp();
-  const Lock lock = enter();
+  const ResidentLock lock(mutex_, cache.residence);
+  renew_in_child();
   if (is_of_others(arena_.taker_of(data))) return false;
   answer = arena_.give(data, request, stamp);
   return true;

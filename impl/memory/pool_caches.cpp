@@ -158,6 +158,7 @@ void PoolResource::close(PoolCache& cache) noexcept {
 
 void PoolResource::unlink(PoolCache& cache) noexcept {
   fold(cache);
+  mutex_.end(cache.residence);
   while (cache.streams != nullptr) delete std::exchange(cache.streams, cache.streams->next);
   cache.counters.streams.store(0, kRelaxed);
   cache.is_open = false;

@@ -11,6 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "impl/core/resident_mutex.h"
+#include "impl/core/thread.h"
+
 namespace kina {
 namespace {
 
@@ -67,6 +70,68 @@ TEST(Mutex, LocksLikeAnyOther) {
   EXPECT_FALSE(taken);
   mutex.unlock();
   const std::lock_guard again(mutex);
+}
+
+// What a resident guards: two numbers that are alike whenever nobody is inside.
+struct Guarded {
+  ResidentMutex mutex;
+  uint64_t first = 0;
+  uint64_t second = 0;
+
+  void change() {
+    ++first;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    ++second;
+  }
+};
+
+TEST(ResidentMutex, LetsOneThreadInAtATime) {
+  constexpr uint64_t kRounds = 30;
+  constexpr uint64_t kTimes = 3000;  // enough to become the resident, again and again at first
+  Guarded guarded;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      Residence residence(thread_block());
+      for (uint64_t round = 0; round < kRounds; ++round) {
+        for (uint64_t time = 0; time < kTimes; ++time) {
+          const ResidentLock lock(guarded.mutex, residence);
+          guarded.change();
+        }
+        const std::lock_guard lock(guarded.mutex);
+        ASSERT_EQ(guarded.first, guarded.second);
+      }
+      guarded.mutex.end(residence);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(guarded.first, 3 * kRounds * kTimes);
+  EXPECT_EQ(guarded.second, 3 * kRounds * kTimes);
+}
+
+TEST(ResidentMutex, IsFreeInAForkedChildAndWhatItGuardsIsWhole) {
+  Guarded guarded;
+  std::atomic<bool> stop{false};
+  std::thread resident([&] {
+    Residence residence(thread_block());
+    while (!stop.load()) {
+      const ResidentLock lock(guarded.mutex, residence);
+      guarded.change();
+    }
+    guarded.mutex.end(residence);
+  });
+  int bad = 0;
+  for (int i = 0; i < 30 && bad == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      const std::lock_guard lock(guarded.mutex);
+      _exit(guarded.first == guarded.second ? 0 : 1);
+    }
+    waitpid(child, &bad, 0);
+  }
+  stop.store(true);
+  resident.join();
+  EXPECT_EQ(bad, 0);
 }
 
 }  // namespace
