@@ -13,8 +13,8 @@ namespace kina {
 
 struct ThreadCache;
 
-// What one thread has of a ResidentMutex. A resident goes in by plain stores, and is as bound by the order of locks while
-// it is inside as if it had the mutex.
+// What one thread has of a ResidentMutex. A resident goes in by plain stores, and is as bound by the order of locks
+// while it is inside as if it had the mutex.
 class Residence {
  public:
   explicit Residence(const ThreadCache* thread) noexcept : thread_(thread) {}

@@ -28,37 +28,21 @@ Arena::~Arena() {
   delete_list(slabs_);
 }
 
-Arena::Bin Arena::bin_of(uint64_t granules) noexcept {
-  if (granules < kBinsPerLevel) return {0, static_cast<uint32_t>(granules)};
-  const auto log = static_cast<uint32_t>(63 - std::countl_zero(granules));
-  return {log - 2, static_cast<uint32_t>(granules >> (log - 3) & 7)};
-}
-
-bool Arena::next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept {
-  if (from.level >= kLevels) return false;
-  const uint32_t here = shelf.bins[from.level] & (0xFFU << from.index);
-  if (here != 0) {
-    found = {from.level, static_cast<uint32_t>(std::countr_zero(here))};
-    return true;
+uint32_t Arena::next_bin(const Shelf& shelf, uint32_t from) noexcept {
+  uint32_t word = from / 64;
+  uint64_t bins = shelf.bins[word] & ~uint64_t{0} << from % 64;
+  if (bins == 0) {
+    const uint32_t above = shelf.words & ~uint32_t{1} << word;
+    if (above == 0) return kBins - 1;
+    word = static_cast<uint32_t>(std::countr_zero(above));
+    bins = shelf.bins[word];
   }
-  const uint64_t above = shelf.levels & (~uint64_t{0} << from.level << 1);
-  if (above == 0) return false;
-  const auto level = static_cast<uint32_t>(std::countr_zero(above));
-  found = {level, static_cast<uint32_t>(std::countr_zero(uint32_t{shelf.bins[level]}))};
-  return true;
+  return word * 64 + static_cast<uint32_t>(std::countr_zero(bins));
 }
 
 uint64_t Arena::needed(const Request& request) const noexcept {
   if (request.bytes > ~uint64_t{0} - granule()) return 0;
   return round_up(request.bytes, granule());
-}
-
-Arena::Piece* Arena::first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment,
-                               uint64_t most) noexcept {
-  for (Piece* piece = shelf.heads[bin.level][bin.index]; piece != nullptr && most > 0; piece = piece->next, --most) {
-    if (holds(*piece, bytes, alignment)) return piece;
-  }
-  return nullptr;
 }
 
 bool Arena::holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept {
@@ -70,23 +54,33 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
   const uint64_t bytes = needed(request);
   if (bytes == 0 || number >= shelf_count_) return nullptr;
   const Shelf& shelf = shelf_of(number);
-  const Bin own = bin_of(bytes >> granule_shift_);
+  const uint64_t granules = bytes >> granule_shift_;
+  const uint32_t own = bin_of(granules);
+  if (shelf.words >> own / 64 == 0) return nullptr;
   // A piece of the request's own bin may be too small, but what fits there leaves larger ones whole: on replayed traces
   // a look at two of them saves as many spans as a look at all.
-  if (Piece* piece = first_fit(shelf, own, bytes, request.alignment, 2)) return piece;
+  Piece* first = shelf.heads[own];
+  Piece* second = first->next;
+  Piece* near = holds(*first, bytes, request.alignment) ? first : second;
   // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
   const uint64_t slack = request.alignment > granule() ? request.alignment - granule() : 0;
-  Bin found{};
-  if (bytes <= ~uint64_t{0} - slack) {
-    uint64_t granules = (bytes + slack) >> granule_shift_;
-    if (granules >= kBinsPerLevel) granules += (uint64_t{1} << (60 - std::countl_zero(granules))) - 1;
-    if (next_bin(shelf, bin_of(granules), found)) return shelf.heads[found.level][found.index];
-  }
-  // Nothing is sure to be large enough. Before the pool grows, look at what may be.
-  for (Bin bin = own; next_bin(shelf, bin, found);) {
-    if (Piece* piece = first_fit(shelf, found, bytes, request.alignment, ~uint64_t{0})) return piece;
-    if (slack == 0) return nullptr;  // all bins above were seen to be empty
-    bin = found.index + 1 < kBinsPerLevel ? Bin{found.level, found.index + 1} : Bin{found.level + 1, 0};
+  if (bytes > ~uint64_t{0} - slack) return nullptr;
+  uint64_t enough = (bytes + slack) >> granule_shift_;
+  if (enough >= kBinsPerDoubling) enough += (uint64_t{1} << (60 - std::countl_zero(enough))) - 1;
+  Piece* far = shelf.heads[next_bin(shelf, bin_of(enough))];
+  // Which of the two it is nobody can foretell, so nothing branches on it.
+  Piece* found = holds(*near, bytes, request.alignment) ? near : far;
+  if (found != &end_) [[likely]]
+    return found;
+  return find_slowly(shelf, bytes, request.alignment);  // before the pool grows
+}
+
+Arena::Piece* Arena::find_slowly(const Shelf& shelf, uint64_t bytes, uint64_t alignment) const noexcept {
+  for (uint32_t bin = next_bin(shelf, bin_of(bytes >> granule_shift_)); bin < kBins - 1;
+       bin = next_bin(shelf, bin + 1)) {
+    for (Piece* piece = shelf.heads[bin]; piece != &end_; piece = piece->next)
+      if (holds(*piece, bytes, alignment)) return piece;
+    if (alignment <= granule()) return nullptr;  // all bins above were seen to be empty
   }
   return nullptr;
 }
@@ -102,9 +96,8 @@ bool Arena::add_shelf(Stream* stream) noexcept {
     shelf_room_ = room;
   }
   for (uint32_t i = shelf_count_; i < wanted; ++i) {
-    others_[i].reset(new (std::nothrow) Shelf);
+    others_[i].reset(new (std::nothrow) Shelf(i < Stamp::kStreams ? nullptr : stream, end_));
     if (!others_[i]) return false;
-    others_[i]->stream = i < Stamp::kStreams ? nullptr : stream;
     table_bytes_ += sizeof(Shelf);
     shelf_count_ = i + 1;
   }
@@ -373,30 +366,30 @@ Stamp Arena::next_stamp(Run& pieces) const noexcept {
 }
 
 void Arena::link(Piece& piece) noexcept {
-  const Bin bin = bin_of(piece);
+  const uint32_t bin = bin_of(piece);
   Shelf& shelf = shelf_of(piece.shelf);
-  Piece*& head = shelf.heads[bin.level][bin.index];
-  piece.previous = nullptr;
+  Piece*& head = shelf.heads[bin];
+  piece.link = &head;
   piece.next = head;
-  if (head != nullptr) head->previous = &piece;
+  head->link = &piece.next;
   head = &piece;
   piece.is_free = true;
   free_bytes_ += piece.bytes;
-  shelf.levels |= uint64_t{1} << bin.level;
-  shelf.bins[bin.level] = static_cast<uint8_t>(shelf.bins[bin.level] | 1U << bin.index);
+  shelf.bins[bin / 64] |= uint64_t{1} << bin % 64;
+  shelf.words |= uint32_t{1} << bin / 64;
 }
 
+// Without branches: nobody can foretell whether a bin becomes empty.
 void Arena::unlink(Piece& piece) noexcept {
-  const Bin bin = bin_of(piece);
+  const uint32_t bin = bin_of(piece);
   Shelf& shelf = shelf_of(piece.shelf);
-  Piece*& head = shelf.heads[bin.level][bin.index];
-  if (piece.next != nullptr) piece.next->previous = piece.previous;
-  (piece.previous != nullptr ? piece.previous->next : head) = piece.next;
+  *piece.link = piece.next;
+  piece.next->link = piece.link;
   piece.is_free = false;
   free_bytes_ -= piece.bytes;
-  if (head != nullptr) return;
-  shelf.bins[bin.level] = static_cast<uint8_t>(shelf.bins[bin.level] & ~(1U << bin.index));
-  if (shelf.bins[bin.level] == 0) shelf.levels &= ~(uint64_t{1} << bin.level);
+  uint64_t& bins = shelf.bins[bin / 64];
+  bins &= ~(uint64_t{shelf.heads[bin] == &end_} << bin % 64);
+  shelf.words &= ~(uint32_t{bins == 0} << bin / 64);
 }
 
 Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {

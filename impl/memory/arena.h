@@ -65,7 +65,7 @@ class Arena {
 
  public:
   // Every piece is a multiple of `granule` bytes, a power of two; spans are aligned to it.
-  explicit Arena(uint64_t granule) noexcept : granule_shift_(std::countr_zero(granule)) {}
+  explicit Arena(uint64_t granule) noexcept : granule_shift_(std::countr_zero(granule)) { end_.next = &end_; }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
@@ -141,8 +141,8 @@ class Arena {
     uint64_t bytes = 0;
     Piece* lower = nullptr;  // neighbours inside the span
     Piece* higher = nullptr;
-    Piece* previous = nullptr;  // in the list of its bin, while free
-    Piece* next = nullptr;      // there, or in the list of its place in `live_`
+    Piece** link = nullptr;  // what points to it in the list of its bin, while free
+    Piece* next = nullptr;   // there, where `end_` comes last, or in the list of its place in `live_`
     union {
       uint64_t requested_bytes = 0;  // while live
       uint64_t position;             // while free: of the shelf's stream
@@ -163,29 +163,32 @@ class Arena {
     std::array<Piece, 128> pieces;
     Slab* next;
   };
-  // Bins: eight for each doubling of the number of granules, a bitmap for each level.
-  struct Bin {
-    uint32_t level, index;
-  };
-  static constexpr uint32_t kLevels = 62;
-  static constexpr uint32_t kBinsPerLevel = 8;
+  // Bins: eight for each doubling of the number of granules. A bitmap of them, and one of its words.
+  static constexpr uint32_t kBinsPerDoubling = 8;
+  static constexpr uint32_t kWords = 8;
+  static constexpr uint32_t kBins = kWords * 64;  // the last ones stay empty
   struct Shelf {
-    Stream* stream = nullptr;
-    uint64_t levels = 0;  // bit n: a bin of level n is not empty
-    std::array<uint8_t, kLevels> bins{};
-    std::array<std::array<Piece*, kBinsPerLevel>, kLevels> heads{};
+    Shelf(Stream* of, Piece& end) noexcept : stream(of) { heads.fill(&end); }
+    Stream* stream;
+    uint32_t words = 0;  // bit n: word n of `bins` is not 0
+    std::array<uint64_t, kWords> bins{};
+    std::array<Piece*, kBins> heads;
   };
 
-  static Bin bin_of(uint64_t granules) noexcept;
-  Bin bin_of(const Piece& piece) const noexcept { return bin_of(piece.bytes >> granule_shift_); }
-  // The lowest bin at or above `from` that holds a piece; false when there is none.
-  static bool next_bin(const Shelf& shelf, Bin from, Bin& found) noexcept;
+  static uint32_t bin_of(uint64_t granules) noexcept {
+    if (granules < kBinsPerDoubling) return static_cast<uint32_t>(granules);
+    const auto log = static_cast<uint32_t>(63 - std::countl_zero(granules));
+    return (log - 2) * kBinsPerDoubling + static_cast<uint32_t>(granules >> (log - 3) & 7);
+  }
+  uint32_t bin_of(const Piece& piece) const noexcept { return bin_of(piece.bytes >> granule_shift_); }
+  // The lowest bin at or above `from` that holds a piece; the last one, which is empty, when there is none.
+  static uint32_t next_bin(const Shelf& shelf, uint32_t from) noexcept;
   Piece* find(const Request& request, uint32_t shelf) const noexcept;
   static bool holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept;
   // What holds `request` becomes its block.
   void* occupy(Piece& chosen, const Request& request, uint32_t taker) noexcept;
-  // Looks at so many pieces of the bin at most.
-  static Piece* first_fit(const Shelf& shelf, Bin bin, uint64_t bytes, uint64_t alignment, uint64_t most) noexcept;
+  // The same of all pieces that may be large enough, one by one.
+  Piece* find_slowly(const Shelf& shelf, uint64_t bytes, uint64_t alignment) const noexcept;
   // Where the live block that starts at `data` hangs, or where it would; NULL before the first one.
   Piece** find_live(const void* data) const noexcept;
   Piece** place_of(uint64_t address) const noexcept;
@@ -216,7 +219,8 @@ class Arena {
 
   const int granule_shift_;
   uint64_t free_bytes_ = 0;
-  Shelf unordered_;  // of Stamp::kNothing
+  Piece end_;                       // of every bin's list: holds nothing, and may be linked by anybody
+  Shelf unordered_{nullptr, end_};  // of Stamp::kNothing
   std::unique_ptr<std::unique_ptr<Shelf>[]> others_;
   uint32_t shelf_count_ = 1;
   uint32_t shelf_room_ = 1;
