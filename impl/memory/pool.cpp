@@ -106,8 +106,10 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
   bool has_collected = false;
   while (true) {
     if (void* data = search(request, *lane, has_collected, is_hit)) {
+      const bool is_counted_by_cache = is_of_slab(data, request);
+      if (!is_counted_by_cache) add_arena_bytes(nullptr, request.bytes);
       lock.unlock();
-      count_taken(request, is_hit);
+      count_taken(is_counted_by_cache ? request.bytes : 0, is_hit);
       return {data, KINA_SUCCESS};
     }
     if (!is_due) {

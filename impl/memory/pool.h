@@ -45,8 +45,8 @@ class PoolResource final : public Resource {
   void shed_above_threshold() noexcept;
 
   // With the cache's lock, for the stream that it was used for last.
-  void* take_at_hand(PoolCache& cache, Request request) noexcept;
-  bool give_at_hand(PoolCache& cache, void* data, Request request) noexcept;
+  void* take_at_hand(PoolCache& cache, uint64_t bytes, uint64_t alignment) noexcept;
+  bool give_at_hand(PoolCache& cache, void* data, uint64_t bytes, uint64_t alignment) noexcept;
   void keep(StreamCache& here, Block& block, uint32_t size_class, uint32_t taker) noexcept;
   // Adds what the cache has counted to what all see: live bytes and their peak, or everything.
   void fold_bytes(PoolCache& cache) noexcept;
@@ -79,10 +79,15 @@ class PoolResource final : public Resource {
   static void pass_on(StreamCache& here, uint32_t size_class, Block*& batch, uint16_t& count) noexcept;
   void unlink(PoolCache& cache) noexcept;
   Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
-  void raise_peak(int64_t live) noexcept;
-  void count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept;
-  void count_taken(const Request& request, bool is_hit) noexcept;
-  void count_given(PoolCache& cache, const Request& request) noexcept;
+  void raise_peak(uint64_t live) noexcept;
+  // What all see to be live.
+  uint64_t shared_bytes() const noexcept;
+  // Before that changes by more than a cache may keep to itself: its own peak came on top of what was live till now.
+  void settle_peak(PoolCache& cache) noexcept;
+  // With the pool's lock, and that of the cache, where the thread has one.
+  void add_arena_bytes(PoolCache* cache, uint64_t change) noexcept;
+  void count_taken(uint64_t bytes, bool is_hit) noexcept;
+  void count_given(PoolCache* cache, uint64_t bytes) noexcept;
 
   // ---- blocks: pool_blocks.cpp ----
   // Makes the magazines for `stream` the current ones; false when host memory is out.
@@ -97,11 +102,12 @@ class PoolResource final : public Resource {
   Stream* taker_of(const void* data) noexcept;
   // The record of a block of one of the pool's slabs; NULL where the arena knows.
   Block* find_block(const void* data, Slab*& slab) const noexcept;
+  bool is_of_slab(const void* data, const Request& request) const noexcept;
   Return end_block(Block& block, const Request& request, uint32_t& cache) const noexcept;
   // What all uses of are on the stream that gives it up; false, with nothing changed, where another one took it.
   bool put_back(PoolCache& cache, void* data, const Request& request, Return& answer) noexcept;
-  Return put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
-                        Stream& stream) noexcept;
+  Return put_back_after(std::span<const Point> uses, PoolCache* cache, StreamCache* here, void* data,
+                        const Request& request, Stream& stream) noexcept;
   // `taker` is NULL where it is the stream that gives up.
   bool wait_for_all(std::span<const Point> uses, Stream* taker, Stream& stream) noexcept;
   bool make_stamp(std::span<const Point> uses, Stream* taker, Lane& lane, Stamp& stamp) noexcept;
@@ -190,6 +196,7 @@ class PoolResource final : public Resource {
   Lane home_{nullptr, Stamp::kNothing};  // of free blocks that follow nothing
   AddressTable<Lane*> lanes_;            // by stream
   Lane* first_lane_ = &home_;
+  std::atomic<uint64_t> arena_bytes_{0};  // live ones that are no slab's, and that no cache counts
   Slab* slabs_ = nullptr;
   uint64_t slab_bytes_ = 0;
   uint64_t slab_metadata_bytes_ = 0;

@@ -17,22 +17,16 @@ bool PoolResource::is_ordinary(const PoolCache& cache) const noexcept {
   return !cache.current->lane.stream()->timeline.has_foreign_work.load(std::memory_order_acquire) && !is_lost();
 }
 
-void* PoolResource::take_at_hand(PoolCache& cache, Request request) noexcept {
+void* PoolResource::take_at_hand(PoolCache& cache, uint64_t bytes, uint64_t alignment) noexcept {
   if (!is_ordinary(cache)) [[unlikely]]
     return nullptr;
-  request.alignment = std::max(request.alignment, alignment());
-  void* data = serve(cache, request, Reach::known_order);
-  if (data != nullptr) count_taken(cache, request, true);
-  return data;
+  return serve(cache, {bytes, std::max(alignment, this->alignment()), BlockUse::raw}, Reach::known_order);
 }
 
-bool PoolResource::give_at_hand(PoolCache& cache, void* data, Request request) noexcept {
-  request.alignment = std::max(request.alignment, alignment());
+bool PoolResource::give_at_hand(PoolCache& cache, void* data, uint64_t bytes, uint64_t alignment) noexcept {
+  const Request request{bytes, std::max(alignment, this->alignment()), BlockUse::raw};
   Return answer = Return::unknown;
-  if (!is_ordinary(cache) || !put_back(cache, data, request, answer) || answer != Return::done) [[unlikely]]
-    return false;
-  count_given(cache, request);
-  return true;
+  return is_ordinary(cache) && put_back(cache, data, request, answer) && answer == Return::done;
 }
 
 Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcept {
@@ -41,10 +35,8 @@ Allocation PoolResource::do_take(const Request& request, Stream& stream) noexcep
     if (cache == nullptr) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
     const CacheLock lock(cache->lock, std::adopt_lock);
     if (!select(*cache, stream)) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
-    if (void* data = serve(*cache, request, Reach::own)) {  // take_slowly looks further
-      count_taken(*cache, request, true);
-      return {data, KINA_SUCCESS};
-    }
+    if (void* data = serve(*cache, request, Reach::own)) return {data, KINA_SUCCESS};
+    settle_peak(*cache);
   }
   return take_slowly(request, stream);
 }
@@ -58,12 +50,18 @@ Return PoolResource::do_give_after(std::span<const Point> uses, void* data, cons
   StreamCache* here = select(*cache, stream) ? cache->current : nullptr;
   Return answer = Return::unknown;
   const bool is_usual = here != nullptr && uses.empty() && !is_lost();
-  if (!is_usual || !put_back(*cache, data, request, answer)) answer = put_back_after(uses, here, data, request, stream);
-  if (answer == Return::done) count_given(*cache, request);
+  if (!is_usual || !put_back(*cache, data, request, answer))
+    answer = put_back_after(uses, cache, here, data, request, stream);
   return answer;
 }
 
 bool PoolResource::is_lost() const noexcept { return is_ordered_ && device().backend().is_lost(device().id()); }
+
+// Small blocks may come from the arena as well.
+bool PoolResource::is_of_slab(const void* data, const Request& request) const noexcept {
+  Slab* slab = nullptr;
+  return is_cut_from_slab(request) && find_block(data, slab) != nullptr;
+}
 
 void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach) noexcept {
   StreamCache& here = *cache.current;
@@ -74,14 +72,21 @@ void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach)
       block = refill(here, size_class);
     if (block != nullptr) {
       block->take(request, here.lane.shelf(), here.number);
+      if (cache.counters.taken(request.bytes)) [[unlikely]]
+        fold_bytes(cache);
       return block->address();
     }
   }
   const ResidentLock lock(mutex_, cache.residence);
   renew_in_child();
   void* data = take_at_once(request, here.lane.shelf());
-  if (data != nullptr || !is_ordered_ || reach == Reach::own) return data;
-  return take_in_known_order(request, here.lane);
+  if (data == nullptr && is_ordered_ && reach == Reach::known_order) data = take_in_known_order(request, here.lane);
+  if (data == nullptr) return nullptr;
+  const bool is_counted_here = is_of_slab(data, request);
+  if (!is_counted_here) add_arena_bytes(&cache, request.bytes);
+  if (cache.counters.taken(is_counted_here ? request.bytes : 0)) [[unlikely]]
+    fold_bytes(cache);
+  return data;
 }
 
 // A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane; where there is none
@@ -137,20 +142,26 @@ Return PoolResource::end_block(Block& block, const Request& request, uint32_t& c
 // on another one, which nobody has to order after that.
 bool PoolResource::put_back(PoolCache& cache, void* data, const Request& request, Return& answer) noexcept {
   StreamCache& here = *cache.current;
-  const auto is_of_others = [&](uint32_t taker) { return is_ordered_ && taker != here.lane.shelf(); };
   Slab* slab = nullptr;
-  if (Block* block = find_block(data, slab)) {
-    if (is_of_others(block->shelf())) return false;
+  Block* block = request.bytes > SizeClasses::kLargest ? nullptr : find_block(data, slab);
+  if (block != nullptr) {
+    if (is_ordered_ && block->shelf() != here.lane.shelf()) return false;
     uint32_t number = 0;
     answer = end_block(*block, request, number);
-    if (answer == Return::done) keep(here, *block, slab->size_class(), number);
+    if (answer != Return::done) return true;
+    keep(here, *block, slab->size_class(), number);
+    count_given(&cache, request.bytes);
     return true;
   }
   const Stamp stamp = here.lane.stamp();
   const ResidentLock lock(mutex_, cache.residence);
   renew_in_child();
-  if (is_of_others(arena_.taker_of(data))) return false;
+  if (is_ordered_ && arena_.taker_of(data) != here.lane.shelf()) return false;
   answer = arena_.give(data, request, stamp);
+  if (answer == Return::unknown) return false;  // a block of a slab, perhaps
+  if (answer != Return::done) return true;
+  add_arena_bytes(&cache, uint64_t{0} - request.bytes);
+  count_given(&cache, 0);
   return true;
 }
 
@@ -182,8 +193,8 @@ void PoolResource::pass_on(StreamCache& here, uint32_t size_class, Block*& batch
 
 // A block that was used on other streams as well, or of a device that is lost, or without host memory for the ordinary
 // way. What cannot be waited for is never used again.
-Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* here, void* data, const Request& request,
-                                    Stream& stream) noexcept {
+Return PoolResource::put_back_after(std::span<const Point> uses, PoolCache* cache, StreamCache* here, void* data,
+                                    const Request& request, Stream& stream) noexcept {
   Stamp stamp;
   Stream* taker = taker_of(data);
   if (taker == &stream) taker = nullptr;
@@ -191,15 +202,17 @@ Return PoolResource::put_back_after(std::span<const Point> uses, StreamCache* he
   const bool is_reusable = is_followed ? make_stamp(uses, taker, here->lane, stamp) : wait_for_all(uses, taker, stream);
   Slab* slab = nullptr;
   Block* block = find_block(data, slab);
-  uint32_t cache = 0;
-  Return answer = block == nullptr ? Return::unknown : end_block(*block, request, cache);
+  uint32_t number = 0;
+  Return answer = block == nullptr ? Return::unknown : end_block(*block, request, number);
   if (block == nullptr) {
     const Lock lock = enter();
     answer = is_reusable ? arena_.give(data, request, stamp) : arena_.abandon(data, request);
+    if (answer == Return::done) add_arena_bytes(cache, uint64_t{0} - request.bytes);
   } else if (answer == Return::done && is_reusable) {
     keep_after(stamp, is_followed ? here->lane : home_, *block, slab->size_class());
   }
   if (answer == Return::done && !is_reusable) count_leaked(request.bytes);
+  if (answer == Return::done) count_given(cache, block == nullptr ? 0 : request.bytes);
   return answer;
 }
 

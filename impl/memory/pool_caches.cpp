@@ -229,40 +229,55 @@ Return PoolResource::give_without_cache(std::span<const Point> uses, void* data,
                                         Stream& stream) noexcept {
   const std::lock_guard all(caches_mutex());
   renew_caches();
-  const Return answer = put_back_after(uses, nullptr, data, request, stream);
-  if (answer == Return::done) Resource::count_given(request);
-  return answer;
+  return put_back_after(uses, nullptr, nullptr, data, request, stream);
 }
 
 // ---- counting
 
-void PoolResource::count_taken(PoolCache& cache, const Request& request, bool is_hit) noexcept {
-  if (!is_hit) cache.counters.missed();
-  if (cache.counters.taken(request.bytes)) [[unlikely]]
-    fold_bytes(cache);
-}
+// Blocks of the arena are few and large: what is live of them is known to all at once, and the caches count bytes of
+// slabs alone.
 
-void PoolResource::count_taken(const Request& request, bool is_hit) noexcept {
+void PoolResource::count_taken(uint64_t bytes, bool is_hit) noexcept {
   if (PoolCache* cache = enter_cache()) {
     const std::lock_guard lock(cache->lock, std::adopt_lock);
-    return count_taken(*cache, request, is_hit);
+    if (!is_hit) cache->counters.missed();
+    (void)cache->counters.taken(bytes);
+    return fold_bytes(*cache);
   }
-  Resource::count_taken(request);
+  counters().live_bytes.fetch_add(bytes, kRelaxed);
+  counters().allocations.fetch_add(1, kRelaxed);
   if (is_hit) counters().cache_hits.fetch_add(1, kRelaxed);
+  raise_peak(shared_bytes());
 }
 
-void PoolResource::count_given(PoolCache& cache, const Request& request) noexcept {
-  if (cache.counters.given(request.bytes)) [[unlikely]]
-    fold_bytes(cache);
+void PoolResource::count_given(PoolCache* cache, uint64_t bytes) noexcept {
+  if (cache == nullptr) return Resource::count_given({bytes, 0, BlockUse::internal});
+  if (cache->counters.given(bytes)) [[unlikely]]
+    fold_bytes(*cache);
+}
+
+uint64_t PoolResource::shared_bytes() const noexcept {
+  return counters().live_bytes.load(kRelaxed) + arena_bytes_.load(kRelaxed);
+}
+
+void PoolResource::settle_peak(PoolCache& cache) noexcept {
+  CacheCounters& counted = cache.counters;
+  raise_peak(shared_bytes() + static_cast<uint64_t>(counted.high_bytes.load(kRelaxed)));
+  counted.high_bytes.store(static_cast<int64_t>(counted.live_bytes.load(kRelaxed)), kRelaxed);
+}
+
+void PoolResource::add_arena_bytes(PoolCache* cache, uint64_t change) noexcept {
+  if (cache != nullptr) settle_peak(*cache);
+  arena_bytes_.store(arena_bytes_.load(kRelaxed) + change, kRelaxed);
+  raise_peak(shared_bytes() + (cache == nullptr ? 0 : cache->counters.live_bytes.load(kRelaxed)));
 }
 
 void PoolResource::fold_bytes(PoolCache& cache) noexcept {
   CacheCounters& from = cache.counters;
-  const uint64_t live = from.live_bytes.load(kRelaxed);
-  const uint64_t before = counters().live_bytes.fetch_add(live, kRelaxed);
-  raise_peak(static_cast<int64_t>(before) + from.high_bytes.load(kRelaxed));
-  from.live_bytes.store(0, kRelaxed);
+  settle_peak(cache);
+  counters().live_bytes.fetch_add(from.live_bytes.exchange(0, kRelaxed), kRelaxed);
   from.high_bytes.store(0, kRelaxed);
+  raise_peak(shared_bytes());
 }
 
 void PoolResource::fold(PoolCache& cache) noexcept {
@@ -276,11 +291,11 @@ void PoolResource::fold(PoolCache& cache) noexcept {
   to.cache_hits.fetch_add(allocations - from.misses.exchange(0, kRelaxed), kRelaxed);
 }
 
-void PoolResource::raise_peak(int64_t live) noexcept {
+void PoolResource::raise_peak(uint64_t live) noexcept {
   std::atomic<uint64_t>& peak = counters().peak_bytes;
   uint64_t seen = peak.load(kRelaxed);
-  while (live > static_cast<int64_t>(seen) &&
-         !peak.compare_exchange_weak(seen, static_cast<uint64_t>(live), kRelaxed)) {
+  // Below zero: what another thread has counted is still on its way.
+  while (static_cast<int64_t>(live) > static_cast<int64_t>(seen) && !peak.compare_exchange_weak(seen, live, kRelaxed)) {
   }
 }
 
@@ -296,6 +311,7 @@ bool PoolResource::is_collecting_due() const noexcept {
 void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   const std::lock_guard all(caches_mutex());
   Resource::describe(info);
+  info.live_bytes = shared_bytes();
   auto peak = static_cast<int64_t>(info.live_bytes);
   info.metadata_bytes = sizeof(*this) - sizeof(arena_);
   for (const PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {

@@ -31,30 +31,32 @@ bool is_at_hand_for(const PoolCache& cache, const Stream& place) noexcept {
   return cache.current != nullptr && (!cache.is_ordered || cache.current->lane.stream() == &place);
 }
 
-PoolCache* find_cache(uint64_t resource, uint64_t stream) noexcept {
-  PoolCache* newest = newest_cache(resource, stream);
-  return newest != nullptr ? newest : turn_to(resource, stream);
-}
-
 bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
 
 }  // namespace
 
-// Of another pool or stream than the newest, through a logging resource, or with a visitor in the way.
+// Too large for a magazine, of another pool or stream than the newest, through a logging resource, or with a visitor in
+// the way.
 void* take_near(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  if (void* data = take_logged(resource, bytes, alignment, stream)) return data;
-  PoolCache* cache = is_plain(bytes, alignment) ? find_cache(resource, stream) : nullptr;
-  if (cache == nullptr) return nullptr;
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache == nullptr) {
+    if (void* data = take_logged(resource, bytes, alignment, stream)) return data;
+    cache = turn_to(resource, stream);
+  }
+  if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
   const CacheLock lock(cache->lock);
-  return cache->is_open ? cache->pool->take_at_hand(*cache, {bytes, alignment, BlockUse::raw}) : nullptr;
+  return cache->is_open ? cache->pool->take_at_hand(*cache, bytes, alignment) : nullptr;
 }
 
 bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  if (give_logged(resource, data, bytes, alignment, stream)) return true;
-  PoolCache* cache = is_plain(bytes, alignment) && data != nullptr ? find_cache(resource, stream) : nullptr;
-  if (cache == nullptr) return false;
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache == nullptr) {
+    if (give_logged(resource, data, bytes, alignment, stream)) return true;
+    cache = turn_to(resource, stream);
+  }
+  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
   const CacheLock lock(cache->lock);
-  return cache->is_open && cache->pool->give_at_hand(*cache, data, {bytes, alignment, BlockUse::raw});
+  return cache->is_open && cache->pool->give_at_hand(*cache, data, bytes, alignment);
 }
 
 void keep_and_leave(PoolCache& cache, Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept {

@@ -74,6 +74,34 @@ void expect_empty(const Pool& pool) {
   EXPECT_EQ(pool.upstream_bytes(), 0U);
 }
 
+// Blocks of slabs and of the arena are counted in different places.
+TEST(Pool, KnowsTheExactPeakOfOneThread) {
+  const Pool pool;
+  std::mt19937_64 random(5);
+  std::vector<std::pair<void*, uint64_t>> blocks;
+  uint64_t live = 0;
+  uint64_t peak = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    if (blocks.size() < 40 && random() % 2 == 0) {
+      const uint64_t bytes = 1 + random() % (uint64_t{1} << (8 + random() % 15));
+      blocks.emplace_back(pool.take(bytes), bytes);
+      live += bytes;
+      peak = std::max(peak, live);
+    } else if (!blocks.empty()) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      ASSERT_EQ(pool.give(blocks.back().first, blocks.back().second), Return::done);
+      live -= blocks.back().second;
+      blocks.pop_back();
+    }
+    const KinaResourceInfo info = pool.info();
+    ASSERT_EQ(info.live_bytes, live);
+    ASSERT_EQ(info.peak_bytes, peak);
+    ASSERT_EQ(info.live_blocks, blocks.size());
+  }
+  for (const auto& [data, bytes] : blocks) pool.give(data, bytes);
+  expect_empty(pool);
+}
+
 TEST(Pool, GivesEverythingBackAfterOneThread) {
   const Pool pool;
   churn(pool, 1, 40'000);
