@@ -103,6 +103,7 @@ bool follow(Stream& waiter, const Stream& awaited, const Event& event, OrderCall
   line.advance();  // who waits for the stream waits for that work too
   line.known.join(event.known());
   line.known.raise(awaited.serial(), event.position());
+  line.glimpses.note(awaited.serial(), line.known.of(awaited.serial()));
   return true;
 }
 
@@ -151,10 +152,16 @@ OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
 }
 
 bool is_ordered(const Stream& waiter, const Point& point) {
-  if (point.stream.get() == &waiter || is_trivial(point)) return true;
+  const Timeline& line = waiter.timeline;
+  const uint64_t serial = point.stream->serial();
+  if (point.stream.get() == &waiter || line.glimpses.cover(serial, point.position) || is_trivial(point)) return true;
   {
-    const std::lock_guard lock(waiter.timeline.mutex);
-    if (waiter.timeline.known.of(point.stream->serial()) >= point.position) return true;
+    const std::lock_guard lock(line.mutex);
+    const uint64_t known = line.known.of(serial);
+    if (known >= point.position) {
+      line.glimpses.note(serial, known);
+      return true;
+    }
   }
   return is_known_to_host(*point.stream, point.position);
 }

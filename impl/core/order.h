@@ -1,6 +1,7 @@
 // Order between streams: what each is known to run after, and events that are recorded only where that is not known.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -35,6 +36,28 @@ class Knowledge {
   std::vector<Entry> entries_;  // by serial
 };
 
+// Some of a stream's knowledge, for looks without its mutex. It only grows, so what was once noted stays true.
+class Glimpses {
+ public:
+  bool cover(uint64_t serial, uint64_t position) const noexcept {
+    const uint64_t seen = place_of(serial).load(std::memory_order_acquire);
+    return seen >> kPositionBits == serial && (seen & kMostPosition) >= position;
+  }
+  // One thread at a time.
+  void note(uint64_t serial, uint64_t position) noexcept {
+    if (serial >> (64 - kPositionBits) != 0 || position > kMostPosition) return;
+    place_of(serial).store(serial << kPositionBits | position, std::memory_order_release);
+  }
+
+ private:
+  using Place = std::atomic<uint64_t>;
+  static constexpr int kPositionBits = 40;
+  static constexpr uint64_t kMostPosition = (uint64_t{1} << kPositionBits) - 1;
+  Place& place_of(uint64_t serial) noexcept { return places_[serial % places_.size()]; }
+  const Place& place_of(uint64_t serial) const noexcept { return places_[serial % places_.size()]; }
+  std::array<Place, 4> places_{};
+};
+
 // A recorded event and what it stands for.
 class Event final : public Counted {
  public:
@@ -61,6 +84,7 @@ struct Timeline {
   std::atomic<uint64_t> reached{0};  // of these, known to have run because the host waited for them
   Ref<Event> newest;                 // the only event kept: older positions are covered by it
   Knowledge known;
+  mutable Glimpses glimpses;  // changed with `mutex`
   uint64_t event_records = 0;
   uint64_t stream_waits = 0;
   std::atomic<bool> has_foreign_work{false};  // the native handle came in or went out: nobody counts all work on it

@@ -40,20 +40,16 @@ uint32_t Arena::next_bin(const Shelf& shelf, uint32_t from) noexcept {
   return word * 64 + static_cast<uint32_t>(std::countr_zero(bins));
 }
 
-uint64_t Arena::needed(const Request& request) const noexcept {
-  if (request.bytes > ~uint64_t{0} - granule()) return 0;
-  return round_up(request.bytes, granule());
-}
-
 bool Arena::holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept {
   const uint64_t skipped = round_up(piece.address, alignment) - piece.address;
   return piece.bytes >= bytes && piece.bytes - bytes >= skipped;
 }
 
-Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcept {
-  const uint64_t bytes = needed(request);
-  if (bytes == 0 || number >= shelf_count_) return nullptr;
+Arena::Piece* Arena::find(uint64_t wanted, uint64_t alignment, uint32_t number) const noexcept {
+  if (number >= shelf_count_) return nullptr;
   const Shelf& shelf = shelf_of(number);
+  const uint64_t bytes = needed(wanted);
+  if (shelf.words == 0 || bytes == 0) return nullptr;
   const uint64_t granules = bytes >> granule_shift_;
   const uint32_t own = bin_of(granules);
   if (shelf.words >> own / 64 == 0) return nullptr;
@@ -61,18 +57,18 @@ Arena::Piece* Arena::find(const Request& request, uint32_t number) const noexcep
   // a look at two of them saves as many spans as a look at all.
   Piece* first = shelf.heads[own];
   Piece* second = first->next;
-  Piece* near = holds(*first, bytes, request.alignment) ? first : second;
+  Piece* near = holds(*first, bytes, alignment) ? first : second;
   // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
-  const uint64_t slack = request.alignment > granule() ? request.alignment - granule() : 0;
+  const uint64_t slack = alignment > granule() ? alignment - granule() : 0;
   if (bytes > ~uint64_t{0} - slack) return nullptr;
   uint64_t enough = (bytes + slack) >> granule_shift_;
   if (enough >= kBinsPerDoubling) enough += (uint64_t{1} << (60 - std::countl_zero(enough))) - 1;
   Piece* far = shelf.heads[next_bin(shelf, bin_of(enough))];
   // Which of the two it is nobody can foretell, so nothing branches on it.
-  Piece* found = holds(*near, bytes, request.alignment) ? near : far;
+  Piece* found = holds(*near, bytes, alignment) ? near : far;
   if (found != &end_) [[likely]]
     return found;
-  return find_slowly(shelf, bytes, request.alignment);  // before the pool grows
+  return find_slowly(shelf, bytes, alignment);  // before the pool grows
 }
 
 Arena::Piece* Arena::find_slowly(const Shelf& shelf, uint64_t bytes, uint64_t alignment) const noexcept {
@@ -136,11 +132,6 @@ bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
   return true;
 }
 
-std::optional<Stamp> Arena::find_stamp(const Request& request, uint32_t shelf) const noexcept {
-  const Piece* piece = find(request, shelf);
-  return piece == nullptr ? std::nullopt : std::optional(stamp_of(*piece));
-}
-
 void Arena::clear_stamp(Piece& piece) noexcept {
   if (piece.shelf == Stamp::kPoints) piece.points->release();
   piece.shelf = Stamp::kNothing;
@@ -177,8 +168,9 @@ Arena::Piece** Arena::find_live(const void* data) const noexcept {
   return at;
 }
 
-bool Arena::reserve_place() noexcept {
-  if (live_count_ * 2 < live_places_) return true;
+bool Arena::make_room() noexcept { return reserve_pieces(2) && (2 * live_count_ < live_places_ || add_places()); }
+
+bool Arena::add_places() noexcept {
   const uint64_t places = std::max(2 * live_places_, uint64_t{16});
   std::unique_ptr<Piece*[]> larger(new (std::nothrow) Piece*[places]());
   if (!larger) return false;
@@ -200,22 +192,22 @@ uint32_t Arena::taker_of(const void* data) const noexcept {
 }
 
 void* Arena::take(const Request& request, uint32_t shelf, uint32_t taker, uint64_t room) noexcept {
-  if (!reserve_pieces(2) || !reserve_place()) return nullptr;
-  Piece* piece = find({std::max(request.bytes, room), request.alignment, request.use}, shelf);
+  if (!has_room() && !make_room()) return nullptr;
+  Piece* piece = find(std::max(request.bytes, room), request.alignment, shelf);
   return piece == nullptr ? nullptr : occupy(*piece, request, taker);
 }
 
 void* Arena::take_behind(const void* neighbour, const Request& request, uint32_t shelf) noexcept {
-  if (!reserve_pieces(2) || !reserve_place()) return nullptr;
+  if (!has_room() && !make_room()) return nullptr;
   Piece* const* at = find_live(neighbour);
   Piece* piece = at == nullptr || *at == nullptr ? nullptr : (*at)->higher;
   if (piece == nullptr || !piece->is_free || (piece->shelf != shelf && piece->shelf != Stamp::kNothing)) return nullptr;
-  return holds(*piece, needed(request), request.alignment) ? occupy(*piece, request, shelf) : nullptr;
+  return holds(*piece, needed(request.bytes), request.alignment) ? occupy(*piece, request, shelf) : nullptr;
 }
 
 void* Arena::occupy(Piece& chosen, const Request& request, uint32_t taker) noexcept {
   Piece* piece = &chosen;
-  const uint64_t bytes = needed(request);
+  const uint64_t bytes = needed(request.bytes);
   unlink(*piece);
   if (const uint64_t skipped = round_up(piece->address, request.alignment) - piece->address; skipped != 0) {
     Piece& rest = cut(*piece, skipped);
@@ -290,7 +282,7 @@ Return Arena::give(const void* data, const Request& request, const Stamp& stamp)
 }
 
 Arena::Run Arena::find_run(const Request& request) const noexcept {
-  const uint64_t bytes = needed(request);
+  const uint64_t bytes = needed(request.bytes);
   const auto fits = [&](uint64_t from, uint64_t end) {
     const uint64_t first = round_up(from, request.alignment);
     return first <= end && bytes <= end - first;

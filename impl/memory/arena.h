@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "impl/core/order.h"
@@ -84,8 +83,13 @@ class Arena {
   void* take_behind(const void* neighbour, const Request& request, uint32_t shelf) noexcept;
   // The shelf of the taker of a live block; none where there is no such block.
   uint32_t taker_of(const void* data) const noexcept;
-  // The stamp of the piece that `take` would cut, if there is one.
-  std::optional<Stamp> find_stamp(const Request& request, uint32_t shelf) const noexcept;
+  // The same of a piece whose stamp the taker may follow: f(point) says so of each moment, or makes it so.
+  template <class F>
+  void* take_after(const Request& request, uint32_t shelf, uint32_t taker, F&& f) noexcept {
+    if (!has_room() && !make_room()) return nullptr;
+    Piece* piece = find(request.bytes, request.alignment, shelf);
+    return piece != nullptr && stamp_of(*piece).all(f) ? occupy(*piece, request, taker) : nullptr;
+  }
   // Free neighbours of one shelf become one piece.
   Return give(const void* data, const Request& request, const Stamp& stamp = {}) noexcept;
   // The block stays live as one of `use`.
@@ -125,7 +129,9 @@ class Arena {
   }
 
   // The bytes of a span that is sure to hold `request` when it is empty; 0 when 64 bits do not hold the number.
-  uint64_t needed(const Request& request) const noexcept;
+  uint64_t needed(uint64_t bytes) const noexcept {
+    return bytes > ~uint64_t{0} - granule() ? 0 : (bytes + granule() - 1) & ~(granule() - 1);
+  }
   uint64_t granule() const noexcept { return uint64_t{1} << granule_shift_; }
   uint64_t free_bytes() const noexcept { return free_bytes_; }
   uint32_t shelves() const noexcept { return shelf_count_; }
@@ -183,7 +189,7 @@ class Arena {
   uint32_t bin_of(const Piece& piece) const noexcept { return bin_of(piece.bytes >> granule_shift_); }
   // The lowest bin at or above `from` that holds a piece; the last one, which is empty, when there is none.
   static uint32_t next_bin(const Shelf& shelf, uint32_t from) noexcept;
-  Piece* find(const Request& request, uint32_t shelf) const noexcept;
+  Piece* find(uint64_t wanted, uint64_t alignment, uint32_t shelf) const noexcept;
   static bool holds(const Piece& piece, uint64_t bytes, uint64_t alignment) noexcept;
   // What holds `request` becomes its block.
   void* occupy(Piece& chosen, const Request& request, uint32_t taker) noexcept;
@@ -192,7 +198,10 @@ class Arena {
   // Where the live block that starts at `data` hangs, or where it would; NULL before the first one.
   Piece** find_live(const void* data) const noexcept;
   Piece** place_of(uint64_t address) const noexcept;
-  bool reserve_place() noexcept;
+  // For what one take may need.
+  bool has_room() const noexcept { return unused_count_ >= 2 && 2 * live_count_ < live_places_; }
+  bool make_room() noexcept;
+  bool add_places() noexcept;
   // Where a live block stands in its list; NULL, with `answer`, where there is none of that request.
   Piece** find_block(const void* data, const Request& request, Return& answer) const noexcept;
   Piece* end_block(const void* data, const Request& request, Return& answer) noexcept;

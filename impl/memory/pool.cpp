@@ -96,7 +96,7 @@ KinaStatus PoolResource::start(Stream& stream) noexcept {
 Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noexcept {
   Lock lock = enter();
   Lane* lane = lane_of(stream);
-  const uint64_t needed = arena_.needed(request);
+  const uint64_t needed = arena_.needed(request.bytes);
   if (lane == nullptr || needed == 0) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
   std::optional<bool> is_due;  // whether to collect rather than to grow
   if (needed > SizeClasses::kLargest) is_due = true;

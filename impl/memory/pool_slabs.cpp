@@ -113,8 +113,7 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
   }
   for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf) {
     if (shelf == here.shelf()) continue;
-    const std::optional<Stamp> stamp = arena_.find_stamp(request, shelf);
-    if (stamp && stamp->all(can_follow)) return arena_.take(request, shelf, here.shelf());
+    if (void* data = arena_.take_after(request, shelf, here.shelf(), can_follow)) return data;
   }
   return nullptr;
 }

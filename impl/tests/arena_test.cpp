@@ -89,7 +89,7 @@ TEST(Arena, RefusesWhatItDoesNotKnow) {
 
 TEST(Arena, RefusesSizesThatOverflow) {
   Arena arena(kGranule);
-  EXPECT_EQ(arena.needed({~uint64_t{0}, kGranule, BlockUse::raw}), 0U);
+  EXPECT_EQ(arena.needed(~uint64_t{0}), 0U);
   EXPECT_EQ(arena.take({~uint64_t{0}, kGranule, BlockUse::raw}), nullptr);
   ASSERT_TRUE(arena.add({at(1 << 20), 1 << 16, kGranule}));
   EXPECT_EQ(arena.take({~uint64_t{0} - 255, kGranule, BlockUse::raw}), nullptr);
@@ -145,15 +145,19 @@ TEST(Arena, KeepsBytesOfDifferentStreamsApartUntilTheyAreJoined) {
 
   const Request half{4 * kGranule, kGranule, BlockUse::raw};
   const Request whole{8 * kGranule, kGranule, BlockUse::raw};
-  EXPECT_FALSE(arena.find_stamp(quarter, Stamp::kNothing));
-  EXPECT_FALSE(arena.find_stamp(half, 2));
-  ASSERT_TRUE(arena.find_stamp(half, 3));
-  EXPECT_EQ(arena.find_stamp(half, 3)->position, 3U) << "the later of both moments";
+  EXPECT_EQ(arena.take(quarter, Stamp::kNothing), nullptr);
+  EXPECT_EQ(arena.take(half, 2), nullptr);
+  Arena::Run middle = arena.find_run(half);
+  ASSERT_TRUE(middle);
+  const Stamp stamp = arena.next_stamp(middle);
+  EXPECT_EQ(stamp.shelf, 3U);
+  EXPECT_EQ(stamp.position, 3U) << "the later of both moments";
   EXPECT_FALSE(arena.find_run({9 * kGranule, kGranule, BlockUse::raw}));
   const Arena::Run run = arena.find_run(whole);
   ASSERT_TRUE(run);
   arena.join(run, {2, 9, nullptr, nullptr});
-  EXPECT_EQ(arena.find_stamp(whole, 2)->position, 9U);
+  Arena::Run joined = arena.find_run(whole);
+  EXPECT_EQ(arena.next_stamp(joined).position, 9U);
   EXPECT_EQ(arena.take(whole, 2), at(1 << 20));
 }
 
@@ -215,7 +219,7 @@ TEST(Arena, KeepsItsAccountsOverRandomSequences) {
                               BlockUse::raw};
         void* data = arena.take(request);
         if (data == nullptr) {
-          const uint64_t bytes = arena.needed(request) + (granule << 4) + (random() % 3) * (uint64_t{1} << 20);
+          const uint64_t bytes = arena.needed(request.bytes) + (granule << 4) + (random() % 3) * (uint64_t{1} << 20);
           ASSERT_TRUE(arena.add({at(next_span), bytes, granule}));
           next_span += (bytes / (uint64_t{1} << 24) + 2) << 24;
           capacity += bytes / granule * granule;
@@ -232,12 +236,12 @@ TEST(Arena, KeepsItsAccountsOverRandomSequences) {
           ASSERT_LE(std::prev(above)->first + std::prev(above)->second.bytes, address);
         }
         live[address] = request;
-        used += arena.needed(request);
+        used += arena.needed(request.bytes);
       } else if (!live.empty()) {
         auto chosen = live.lower_bound((uint64_t{1} << 30) + random() % (next_span - (uint64_t{1} << 30)));
         if (chosen == live.end()) chosen = live.begin();
         ASSERT_EQ(arena.give(at(chosen->first), chosen->second), Return::done);
-        used -= arena.needed(chosen->second);
+        used -= arena.needed(chosen->second.bytes);
         live.erase(chosen);
       } else {
         ArenaSpan removed;
