@@ -388,6 +388,22 @@ def test_trim_gives_back_free_spans_down_to_what_is_kept(rt: Executor, keep: int
 
 
 @clause("KINA-RESOURCE-47", "09588531")
+def test_free_bytes_between_live_blocks_count_among_those_that_are_kept(rt: Executor) -> None:
+    resource = pool(rt, growth="KINA_GROWTH_FIXED", growth_bytes=MIB)
+    small = [allocate(rt, resource, 4096) for _ in range(1000)]
+    for block in small[::2]:
+        deallocate(rt, resource, block, 4096)
+    info = Info(rt, resource)
+    deallocate(rt, resource, allocate(rt, resource, 3 * MIB), 3 * MIB)
+
+    assert trim(rt, resource, (info.reserved_bytes - info.live_bytes) // 2) == 3 * MIB
+
+    assert Info(rt, resource).reserved_bytes == info.reserved_bytes
+    for block in small[1::2]:
+        deallocate(rt, resource, block, 4096)
+
+
+@clause("KINA-RESOURCE-47", "09588531")
 def test_trim_reaches_the_pool_below_and_leaves_spans_in_use(rt: Executor) -> None:
     bottom = pool(rt, growth="KINA_GROWTH_FIXED", growth_bytes=MIB)
     resource = limit(rt, bottom, 64 * MIB)
