@@ -56,6 +56,7 @@ class Ranges {
   void mark(const Runs& runs, const Ref<Claim>& claim) {
     if (runs.bytes == 0) return;
     make_room_to_mark(runs);
+    promised_ = 0;
     if (runs.count() > kExactRuns) return mark(runs.first, runs.last(), claim);
     runs.for_each([&](uint64_t start, uint64_t stop) {
       mark(start, stop, claim);
@@ -63,7 +64,7 @@ class Ranges {
     });
   }
 
-  // Makes room so that `mark` of the same runs takes no memory. Throws bad_alloc.
+  // Makes room so that `mark` of the same runs takes no memory, whatever is cleared until then. Throws bad_alloc.
   void make_room_to_mark(const Runs& runs) {
     const uint64_t count = runs.bytes == 0 ? 0 : runs.count() > kExactRuns ? 1 : runs.count();
     make_room(static_cast<size_t>(count));
@@ -73,7 +74,7 @@ class Ranges {
   void make_room_to_clear(const Runs& runs) {
     if (runs.bytes == 0 || find(runs.first, runs.last()) == nullptr) return;
     const size_t splits = static_cast<size_t>(std::min<uint64_t>(runs.count(), kExactRanges));
-    reserve(std::min(ranges_.size() + splits, std::max(ranges_.size(), kExactRanges)));
+    reserve(std::min(ranges_.size() + splits, std::max(ranges_.size(), kExactRanges)) + promised_);
   }
 
   // Clears the bytes under `runs` and no other; true when one of them was claimed. Takes no memory: where a range would
@@ -121,7 +122,10 @@ class Ranges {
 
   // Makes room so that so many marks of one run take no memory: each may split one range and adds one. Throws
   // bad_alloc.
-  void make_room(size_t marks) { reserve(ranges_.size() + 2 * marks); }
+  void make_room(size_t marks) {
+    reserve(ranges_.size() + 2 * marks);
+    promised_ = std::max(promised_, 2 * marks);
+  }
 
   void erase(const Range* range) noexcept { ranges_.erase(ranges_.begin() + (range - ranges_.data())); }
 
@@ -150,7 +154,7 @@ class Ranges {
     auto first = std::upper_bound(ranges_.begin(), ranges_.end(), start, &ends_before);
     if (first == ranges_.end() || first->start >= stop) return false;
     if (first->start < start && first->end > stop) {  // a hole in one range
-      if (ranges_.size() == ranges_.capacity()) return true;
+      if (ranges_.size() + promised_ >= ranges_.capacity()) return true;
       const Range behind{stop, first->end, first->claim};
       first->end = start;
       ranges_.insert(std::next(first), behind);
@@ -168,6 +172,7 @@ class Ranges {
   }
 
   std::vector<Range> ranges_;
+  size_t promised_ = 0;  // ranges that the next mark may add without memory
 };
 
 }  // namespace kina

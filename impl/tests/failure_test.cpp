@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "impl/tests/heap.h"
+
 namespace kina {
 namespace {
 
@@ -55,6 +57,27 @@ std::vector<size_t> bytes_of_elements(const View& view) {
 uint64_t failure_at(const FailureMap& map, int64_t byte) {
   const FailedRange range = map.lowest(Runs(bytes_view(byte, 1, 1), g_storage));
   return range.claim ? range.claim->root->id : 0;
+}
+
+// What another thread clears while memory is out takes none of the room: its bytes stay failed instead.
+TEST(FailureMap, KeepsTheRoomOfAMarkFromThoseWhoClear) {
+  FailureMap map;
+  const Ref<Claim> before = new_claim(), after = new_claim();
+  map.mark(Runs(0, 64), before);
+  map.make_room_to_mark(Runs(70, 80));
+  tests::heap_left = 0;
+  for (uint64_t byte = 2; byte < 60; byte += 4) map.clear_what_can_be(Runs(byte, byte + 1));
+  bool is_marked = true;
+  try {
+    map.mark(Runs(70, 80), after);
+  } catch (const std::bad_alloc&) {
+    is_marked = false;
+  }
+  tests::heap_left = -1;
+
+  EXPECT_TRUE(is_marked);
+  EXPECT_EQ(failure_at(map, 75), after->root->id);
+  EXPECT_EQ(failure_at(map, 1), before->root->id);
 }
 
 TEST(FailureMap, IsTheSameAsOneFailurePerByte) {
