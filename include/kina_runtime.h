@@ -1361,7 +1361,7 @@ KINA_API KinaStatus runtime_resource_release(KinaResource resource);
  * Reports what a resource is and what it has counted so far.
  *
  * Counters are exact when no other call on the resource is running, and never torn [KINA-RESOURCE-30 to
- * KINA-RESOURCE-36]. `upstream` is borrowed, `name` lives as long as the resource.
+ * KINA-RESOURCE-36, KINA-RESOURCE-77]. `upstream` is borrowed, `name` lives as long as the resource.
  *
  * INVALID_ARGUMENT  `out` or `resource` is NULL
  * INVALID_HANDLE    `resource` is not live

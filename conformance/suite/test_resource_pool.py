@@ -75,6 +75,34 @@ def test_the_peak_over_several_threads_is_off_by_a_mebibyte_for_each(rt: Executo
     assert abs(info.peak_bytes - 400 * 50_000) <= 4 * MIB
 
 
+@clause("KINA-RESOURCE-77", "6fd8d9f1")
+def test_the_peak_over_several_threads_is_never_above_what_was_reserved(rt: Executor) -> None:
+    maximum, size = 4 * MIB, 900_000
+    resource = pool(rt, maximum_bytes=maximum)
+    library, null = rt.lib.library, rt.ffi.NULL
+    in_turn, all_had_one = threading.Lock(), threading.Barrier(10)
+    peaks: list[int] = []
+    answers: list[int] = []
+
+    def work() -> None:
+        slot = rt.ffi.new("void **")
+        with in_turn:
+            answers.append(library.runtime_memory_allocate(slot, resource.cdata, size, 0, null))
+            answers.append(library.runtime_memory_deallocate(resource.cdata, slot[0], size, 0, null))
+        if all_had_one.wait(20) == 0:
+            peaks.append(Info(rt, resource).peak_bytes)
+        all_had_one.wait(20)
+
+    threads = [threading.Thread(target=work) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(answers) == {0}
+    assert size <= peaks[0] <= Info(rt, resource).reserved_bytes <= maximum
+
+
 @clause("KINA-RESOURCE-38", "f6f6d7ec")
 @pytest.mark.parametrize("size", [MIB, 3 * MIB + 17])
 def test_the_initial_span_is_taken_when_the_pool_is_made(rt: Executor, size: int) -> None:

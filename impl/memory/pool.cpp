@@ -208,8 +208,9 @@ KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream
   if (made.status != KINA_SUCCESS) {
     reserved_bytes_ -= bytes;
     if (initial_bytes != 0) initial_bytes_ = initial_bytes;
-  } else if (initial_bytes != 0) {
-    initial_bytes_ = 0;  // a forked child put it back
+  } else {
+    most_reserved_bytes_ = std::max(most_reserved_bytes_, reserved_bytes_);
+    if (initial_bytes != 0) initial_bytes_ = 0;  // a forked child put it back
   }
   leave(visit);
   return made.status;

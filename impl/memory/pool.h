@@ -206,10 +206,11 @@ class PoolResource final : public Resource {
   std::array<uint8_t, SizeClasses::kCount> demand_{};
   std::array<uint32_t, SizeClasses::kCount> slab_counts_{};
   uint64_t shed_rounds_ = 0;
-  uint64_t reserved_bytes_ = 0;  // spans that are held or on their way in or out
-  uint64_t initial_bytes_;       // of the span that comes first; 0 when it has come
-  Visit* visits_ = nullptr;      // on the stacks of threads of this process
-  uint64_t moving_bytes_ = 0;    // of the reserved ones: spans of visits
+  uint64_t reserved_bytes_ = 0;       // spans that are held or on their way in or out
+  uint64_t most_reserved_bytes_ = 0;  // so far
+  uint64_t initial_bytes_;            // of the span that comes first; 0 when it has come
+  Visit* visits_ = nullptr;           // on the stacks of threads of this process
+  uint64_t moving_bytes_ = 0;         // of the reserved ones: spans of visits
   uint64_t forks_ = forks();
   std::atomic<uint64_t> event_records_{0}, stream_waits_{0};
 };

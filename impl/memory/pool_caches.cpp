@@ -331,6 +331,7 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   const Lock lock = mutex_.own();
   info.maximum_bytes = plan_.maximum_bytes;
   info.reserved_bytes = reserved_bytes_;
+  info.peak_bytes = std::min(info.peak_bytes, most_reserved_bytes_);  // what threads had at most need not add up
   info.metadata_bytes += slab_metadata_bytes_ + arena_.metadata_bytes();
   for (const Lane* lane = first_lane_; lane != &home_; lane = lane->next) info.metadata_bytes += sizeof(Lane);
 }
