@@ -10,6 +10,8 @@ from typing import Any
 
 from .executor import Call, Executor
 from .memory import Handle, Tensor
+from .resources import host
+from .tensors import peer_of, weak_of
 
 # Functions whose valid call needs an accelerator: without one they are refused as UNSUPPORTED once arguments are good.
 NEED_ACCELERATOR = {
@@ -28,11 +30,6 @@ def matrix(rt: Executor) -> Tensor:
 
 def stream(rt: Executor) -> Handle:
     handle: Handle = rt.call("runtime_stream_checkout", device_type=1, device_id=0).succeeds().out
-    return handle
-
-
-def resource(rt: Executor) -> Handle:
-    handle: Handle = rt.call("runtime_resource_host").succeeds().out
     return handle
 
 
@@ -73,16 +70,6 @@ def _scope(rt: Executor) -> Handle:
     return handle
 
 
-def _weak(rt: Executor, tensor: Tensor) -> Handle:
-    handle: Handle = rt.call("runtime_weak_create", tensor).succeeds().out
-    return handle
-
-
-def _peer(rt: Executor, tensor: Tensor) -> Handle:
-    handle: Handle = rt.call("runtime_peer_share", tensor).succeeds().out
-    return handle
-
-
 def vtable(rt: Executor) -> dict[str, Any]:
     """A resource of the suite that always says OUT_OF_MEMORY; enough to be accepted."""
     out_of_memory = rt.lib.status("OUT_OF_MEMORY")
@@ -111,7 +98,7 @@ def _on(name: str, *makers: tuple[str, Callable[[Executor], Any]], **rest: Any) 
 
 
 def _deallocate(rt: Executor) -> Call:
-    where = resource(rt)
+    where = host(rt)
     return rt.call(
         "runtime_memory_deallocate", where, data=lambda: _block(rt, where), bytes=256, alignment=64, stream=None
     )
@@ -135,7 +122,7 @@ def _indices(rt: Executor) -> Tensor:
 
 _TENSOR, _IN, _A, _B = ("tensor", matrix), ("in", matrix), ("a", matrix), ("b", matrix)
 _VALUES, _INDICES = ("values", matrix), ("indices", _indices)
-_STREAM, _RESOURCE, _UPSTREAM = ("stream", stream), ("resource", resource), ("upstream", resource)
+_STREAM, _RESOURCE, _UPSTREAM = ("stream", stream), ("resource", host), ("upstream", host)
 
 BASES: dict[str, Callable[[Executor], Call]] = {
     "runtime_field_layout": _plain("runtime_field_layout", type="KinaTensor", field="dl.shape"),
@@ -169,7 +156,7 @@ BASES: dict[str, Callable[[Executor], Call]] = {
     "runtime_resource_logging": _on("runtime_resource_logging", _UPSTREAM, params={"path": "/dev/null"}),
     "runtime_resource_limit": _on("runtime_resource_limit", _UPSTREAM, maximum_bytes=4096),
     "runtime_resource_custom": _on("runtime_resource_custom", ("vtable", vtable), **_DEVICE, context=None),
-    "runtime_resource_release": lambda rt: rt.call("runtime_resource_release", resource=lambda: resource(rt)),
+    "runtime_resource_release": lambda rt: rt.call("runtime_resource_release", resource=lambda: host(rt)),
     "runtime_resource_info": _on("runtime_resource_info", _RESOURCE),
     "runtime_resource_trim": _on("runtime_resource_trim", _RESOURCE, keep_bytes=0),
     "runtime_resource_set_default": _plain("runtime_resource_set_default", **_DEVICE, resource=None),
@@ -197,11 +184,11 @@ BASES: dict[str, Callable[[Executor], Call]] = {
     "runtime_failure_get": _on("runtime_failure_get", _TENSOR),
     "runtime_failure_clear": _on("runtime_failure_clear", _TENSOR),
     "runtime_weak_create": _on("runtime_weak_create", _TENSOR),
-    "runtime_weak_upgrade": _on("runtime_weak_upgrade", ("weak", lambda rt: _weak(rt, matrix(rt)))),
-    "runtime_weak_release": lambda rt: rt.call("runtime_weak_release", weak=lambda: _weak(rt, matrix(rt))),
+    "runtime_weak_upgrade": _on("runtime_weak_upgrade", ("weak", lambda rt: weak_of(rt, matrix(rt)))),
+    "runtime_weak_release": lambda rt: rt.call("runtime_weak_release", weak=lambda: weak_of(rt, matrix(rt))),
     "runtime_peer_share": _on("runtime_peer_share", _TENSOR),
-    "runtime_peer_open": _on("runtime_peer_open", ("peer", lambda rt: _peer(rt, matrix(rt))), **_DEVICE),
-    "runtime_peer_release": lambda rt: rt.call("runtime_peer_release", peer=lambda: _peer(rt, matrix(rt))),
+    "runtime_peer_open": _on("runtime_peer_open", ("peer", lambda rt: peer_of(rt, matrix(rt))), **_DEVICE),
+    "runtime_peer_release": lambda rt: rt.call("runtime_peer_release", peer=lambda: peer_of(rt, matrix(rt))),
     "runtime_to_dlpack": _export("runtime_to_dlpack"),
     "runtime_from_dlpack": _import("runtime_from_dlpack"),
     "runtime_to_dlpack_legacy": _export("runtime_to_dlpack_legacy"),

@@ -8,9 +8,10 @@ import pytest
 
 from kina.header import Parameter
 from kina_conformance import Call, Executor, Handle, Tensor, cells, clause
-from kina_conformance.bases import NEED_ACCELERATOR, base, has_control, resource, stream
+from kina_conformance.bases import NEED_ACCELERATOR, base, has_control, stream
 from kina_conformance.cells import Cell, declares, is_handle, is_input, is_operation, nullable, parameters, refuse
 from kina_conformance.contract import Function
+from kina_conformance.resources import host
 
 ENDS_OPERAND = {"runtime_free"}  # what it is given is ended: borrowed tensors are freed without a look at their bytes
 
@@ -40,7 +41,7 @@ def test_a_handle_that_names_nothing_of_its_type_is_refused(rt: Executor, cell: 
     if cell.kind == "made_up":
         wrong = rt.handle(kind, 0x5A5A5A5A5A5A)
     elif cell.kind == "other_type":
-        wrong = rt.handle(kind, (resource(rt) if kind == "KinaStream" else stream(rt)).value)
+        wrong = rt.handle(kind, (host(rt) if kind == "KinaStream" else stream(rt)).value)
     else:
         wrong = _released(rt, kind)
 
