@@ -145,6 +145,12 @@ Descriptor open_log(const char* path) {
   });
 }
 
+[[gnu::noinline]] KinaStatus deallocate_remote(const char* function, KinaResource resource, void* data, uint64_t bytes,
+                                               uint64_t alignment, KinaStream stream, Block& block) {
+  if (give_remote(block, bytes)) return KINA_SUCCESS;
+  return deallocate(function, resource, data, bytes, alignment, stream);
+}
+
 }  // namespace
 
 KinaStatus runtime_resource_host(KinaResource* out) {
@@ -314,7 +320,9 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
 
 KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment,
                                      KinaStream stream) {
-  if (give_at_once(value_of(resource), data, bytes, alignment, value_of(stream))) [[likely]]
-    return KINA_SUCCESS;
+  Block* block = nullptr;
+  const Given given = give_at_once(block, value_of(resource), data, bytes, alignment, value_of(stream));
+  if (given == Given::here) return KINA_SUCCESS;
+  if (given == Given::remote) return deallocate_remote(__func__, resource, data, bytes, alignment, stream, *block);
   return deallocate(__func__, resource, data, bytes, alignment, stream);
 }

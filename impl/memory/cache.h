@@ -167,7 +167,8 @@ class CacheCounters {
 // it opens and closes under the lock of all caches as well.
 class alignas(128) PoolCache {
  public:
-  PoolCache(const ThreadBlock* thread, uint32_t of_all) noexcept : number(of_all), owner(thread) {}
+  PoolCache(const ThreadBlock* thread, uint32_t of_all) noexcept
+      : number(of_all), raw_word(Block::word_of({0, 0, BlockUse::raw}, Stamp::kNothing, of_all)), owner(thread) {}
   PoolCache(const PoolCache&) = delete;
   PoolCache& operator=(const PoolCache&) = delete;
   ~PoolCache();
@@ -182,13 +183,16 @@ class alignas(128) PoolCache {
     if (!Block::may_start_at(data)) return nullptr;
     if (newest->is_of(data, tag)) return newest;  // what was taken last is often given back first
     Block* block = Slab::find_record(data, size_class, sizes);
-    return block != nullptr && block->is_of(data, tag) ? block : nullptr;
+    if (block == nullptr) return nullptr;
+    ask_to_write(block);
+    return block->is_of(data, tag) ? block : nullptr;
   }
 
   OwnersLock lock;
   bool is_open = false;     // closed: `pool` may be gone
   bool is_ordered = false;  // what follows is the pool's
   const uint32_t number;  // 1 to Block::kCacheMask; caches that have the same one take each other's blocks for own ones
+  const uint64_t raw_word;    // of a raw block from here, less the bytes
   uint64_t small_bytes = 0;   // what is served from `current` at once; 0 where it is not so simple
   Block* newest = &no_block;  // that was taken at hand
   uint64_t tag = 0;

@@ -15,8 +15,9 @@ bool give_logged(uint64_t resource, void* data, uint64_t bytes, uint64_t alignme
 // The ordinary way has served the calling thread under these names; `stream` stands for `place`.
 void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 
-// How the functions below end where it takes longer. The cache is locked.
-void keep_and_leave(PoolCache& cache, Block& block, uint32_t size_class, uint32_t taker, uint64_t bytes) noexcept;
+// How the functions below end where it takes longer. The cache, the calling thread's newest one, is locked.
+bool give_remote(Block& block, uint64_t bytes) noexcept;  // false, with nothing changed: `give_near` is next
+void keep_and_leave(PoolCache& cache, Block& block, uint64_t bytes) noexcept;
 void fold_and_leave(PoolCache& cache) noexcept;
 
 inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
@@ -25,8 +26,8 @@ inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
   return cache != nullptr && cache->names.are(resource, stream, *thread) ? cache : nullptr;
 }
 
-// In place where they are called, and with nothing to keep for what comes after a call: the entry points need no frame.
-// False, with nothing changed: the functions above are next.
+// These two are in place where they are called, and call others last of all: they have little to keep meanwhile. False,
+// with nothing changed: `take_near` is next.
 [[gnu::always_inline]] inline bool take_at_once(void** out, uint64_t resource, uint64_t bytes, uint64_t alignment,
                                                 uint64_t stream) noexcept {
   PoolCache* cache = newest_cache(resource, stream);
@@ -40,7 +41,7 @@ inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
     return false;
   }
   cache->newest = block;
-  block->take({bytes, 0, BlockUse::raw}, Stamp::kNothing, cache->number);
+  block->take_as(cache->raw_word | bytes);
   *out = block->address();
   if (cache->counters.taken(bytes)) [[unlikely]] {
     fold_and_leave(*cache);
@@ -50,32 +51,34 @@ inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
   return true;
 }
 
-[[gnu::always_inline]] inline bool give_at_once(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment,
-                                                uint64_t stream) noexcept {
+// Where a block went that came back; `nowhere`: `give_near` is next; `remote`: another cache gave it out, or it cannot
+// be given back like this, and `give_remote` finds out with the lock that is still held.
+enum class Given : uint8_t { nowhere, here, remote };
+
+[[gnu::always_inline]] inline Given give_at_once(Block*& block, uint64_t resource, void* data, uint64_t bytes,
+                                                 uint64_t alignment, uint64_t stream) noexcept {
   PoolCache* cache = newest_cache(resource, stream);
   if (cache == nullptr || !cache->lock.try_lock()) [[unlikely]]
-    return false;
-  Block* block = nullptr;
-  uint32_t size_class = 0;
-  uint32_t taker = 0;
-  if (cache->has_magazines(bytes, alignment)) [[likely]] {
-    size_class = cache->sizes.class_of(bytes);
-    block = cache->find(data, size_class);
-  }
-  if (block == nullptr || !block->give_small(bytes, BlockUse::raw, taker)) [[unlikely]] {
+    return Given::nowhere;
+  const bool is_small = cache->has_magazines(bytes, alignment);
+  const uint32_t size_class = is_small ? cache->sizes.class_of(bytes) : 0;
+  block = is_small ? cache->find(data, size_class) : nullptr;
+  if (block == nullptr) [[unlikely]] {
     cache->lock.unlock();
-    return false;
+    return Given::nowhere;
   }
-  if (!cache->current->magazines[size_class].keep(*block, taker != cache->number)) [[unlikely]] {
-    keep_and_leave(*cache, *block, size_class, taker, bytes);
-    return true;
+  if (!block->give_as(cache->raw_word | bytes)) [[unlikely]]
+    return Given::remote;
+  if (!cache->current->magazines[size_class].push(*block)) [[unlikely]] {
+    keep_and_leave(*cache, *block, bytes);
+    return Given::here;
   }
   if (cache->counters.given(bytes)) [[unlikely]] {
     fold_and_leave(*cache);
-    return true;
+    return Given::here;
   }
   cache->lock.unlock();
-  return true;
+  return Given::here;
 }
 
 }  // namespace kina

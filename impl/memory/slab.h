@@ -78,6 +78,16 @@ constexpr uint64_t pool_tag(uint64_t serial) noexcept {
   return serial >> 24 != 0 ? 0 : serial >> 8 << 48 | (serial & 0xFF);
 }
 
+// Or another core would be asked twice for the line: to read it, and to write. Processors that do not know how ignore
+// it, which the compiler does not count on.
+inline void ask_to_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 // The record of one block. While it is live `word` says what was asked for, on which shelf's stream, and whose cache it
 // came from. While it is free it is in one list of its pool; `word` then says nothing, or of the first one of a batch
 // how many there are and how far the stream was that gave them up.
@@ -103,8 +113,7 @@ struct alignas(32) Block {
     return kLive | static_cast<uint64_t>(request.use) << kUseShift | request.bytes;
   }
   void take(const Request& request, uint32_t shelf, uint32_t cache) noexcept {
-    word.store(live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift,
-               std::memory_order_release);
+    take_as(word_of(request, shelf, cache));
   }
   static constexpr uint64_t kAddressMask = 0x0000'FFFF'FFFF'FF00;
   void* address() const noexcept {
@@ -135,6 +144,16 @@ struct alignas(32) Block {
     if ((seen & (kMarks | kBytesMask)) != live_word({bytes, 0, use})) return false;
     cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
     return word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+  // Both for a word that the caller has made: of a block that its own cache gave out, usually.
+  static uint64_t word_of(const Request& request, uint32_t shelf, uint32_t cache) noexcept {
+    return live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift;
+  }
+  void take_as(uint64_t wanted) noexcept { word.store(wanted, std::memory_order_release); }
+  bool give_as(uint64_t wanted) noexcept {
+    uint64_t seen = word.load(std::memory_order_relaxed);
+    return seen == wanted &&
+           word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
   // The same, but the block stays live as one of `use`.
   Return change_use(const Request& request, BlockUse use) noexcept {
@@ -213,7 +232,7 @@ class alignas(128) Slab {
     const uint64_t index = (offset >> 8) * reciprocal_.load(std::memory_order_relaxed) >> 24;
     if (index >= count()) return nullptr;
     Block* block = blocks() + index;
-    __builtin_prefetch(block, 1);  // or another core would be asked twice for the line: to read it, and to write
+    ask_to_write(block);
     return block->address() == data ? block : nullptr;
   }
   // All blocks as one list.
