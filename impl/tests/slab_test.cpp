@@ -118,6 +118,22 @@ TEST(Slab, TellsPoolsApartByTheBitsThatAddressesLeave) {
   EXPECT_EQ(no_block.address(), nullptr);
 }
 
+// The record that was taken last may have gone to another pool since.
+TEST(Slab, KeepsWhatACacheTookLastFromStandingInForAnotherAddress) {
+  const SizeClasses sizes(256);
+  Slab* slab = Slab::make(8, at(kBase), 0, 256, sizes);
+  ASSERT_NE(slab, nullptr);
+  PoolCache cache(nullptr, 1);
+  cache.newest = slab->blocks();
+  cache.tag = pool_tag(8);
+  EXPECT_EQ(cache.find(at(kBase), 0), slab->blocks());
+
+  cache.tag = pool_tag(7);
+  EXPECT_EQ(cache.find(at(kBase), 0), nullptr);
+  EXPECT_EQ(cache.find(at(kBase | (pool_tag(8) ^ pool_tag(7))), 0), nullptr);
+  slab->end();
+}
+
 TEST(Slab, IsNotMadeOnPagesOfAnother) {
   const SizeClasses sizes(256);
   Slab* slab = Slab::make(7, at(kBase), 40, 16, sizes);
