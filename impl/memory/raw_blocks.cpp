@@ -19,7 +19,7 @@ PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
     for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
       if (!known->names.are(resource, stream, *thread)) continue;
       cache->names = known->names;
-      cache->current = known;
+      cache->use(known);
       return thread->newest_pool_cache = cache;
     }
   }
