@@ -58,12 +58,14 @@ Arena::Piece* Arena::find(uint64_t wanted, uint64_t alignment, uint32_t number) 
   Piece* first = shelf.heads[own];
   Piece* second = first->next;
   Piece* near = holds(*first, bytes, alignment) ? first : second;
-  // Rounded up to a bin's lower bound every piece of the bin, and of all above, is large enough: bounded steps.
-  const uint64_t slack = alignment > granule() ? alignment - granule() : 0;
-  if (bytes > ~uint64_t{0} - slack) return nullptr;
-  uint64_t enough = (bytes + slack) >> granule_shift_;
-  if (enough >= kBinsPerDoubling) enough += (uint64_t{1} << (60 - std::countl_zero(enough))) - 1;
-  Piece* far = shelf.heads[next_bin(shelf, bin_of(enough))];
+  // Every piece of a higher bin, and of all above, is large enough: bounded steps.
+  uint32_t enough = own + 1;
+  if (alignment > granule()) [[unlikely]] {
+    const uint64_t slack = alignment - granule();
+    if (bytes > ~uint64_t{0} - slack) return nullptr;
+    enough = bin_of((bytes + slack) >> granule_shift_) + 1;
+  }
+  Piece* far = shelf.heads[next_bin(shelf, enough)];
   // Which of the two it is nobody can foretell, so nothing branches on it.
   Piece* found = holds(*near, bytes, alignment) ? near : far;
   if (found != &end_) [[likely]]
@@ -115,6 +117,71 @@ bool Points::add(const Point& point, OrderCalls& calls) noexcept {
   return true;
 }
 
+Arena::Piece& Arena::new_piece(uint64_t address, uint64_t bytes, Piece* lower, Piece* higher) noexcept {
+  Piece& piece = *std::exchange(unused_, unused_->next);
+  --unused_count_;
+  piece.address = address;
+  piece.bytes = bytes;
+  piece.lower = lower;
+  piece.is_free = false;
+  piece.higher = higher;
+  return piece;
+}
+
+void Arena::end_piece(Piece& piece) noexcept {
+  clear_stamp(piece);
+  piece.next = unused_;
+  unused_ = &piece;
+  ++unused_count_;
+}
+
+void Arena::link(Piece& piece) noexcept {
+  const uint32_t bin = bin_of(piece);
+  Shelf& shelf = shelf_of(piece.shelf);
+  Piece*& head = shelf.heads[bin];
+  piece.link = &head;
+  piece.next = head;
+  head->link = &piece.next;
+  head = &piece;
+  piece.is_free = true;
+  piece.bin = static_cast<uint16_t>(bin);
+  free_bytes_ += piece.bytes;
+  shelf.bins[bin / 64] |= uint64_t{1} << bin % 64;
+  shelf.words |= uint32_t{1} << bin / 64;
+}
+
+// Without branches: nobody can foretell whether a bin becomes empty.
+void Arena::unlink(Piece& piece) noexcept {
+  const uint32_t bin = piece.bin;
+  Shelf& shelf = shelf_of(piece.shelf);
+  *piece.link = piece.next;
+  piece.next->link = piece.link;
+  piece.is_free = false;
+  free_bytes_ -= piece.bytes;
+  uint64_t& bins = shelf.bins[bin / 64];
+  bins &= ~(uint64_t{shelf.heads[bin] == &end_} << bin % 64);
+  shelf.words &= ~(uint32_t{bins == 0} << bin / 64);
+}
+
+Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
+  Piece& rest = new_piece(piece.address + bytes, piece.bytes - bytes, &piece, piece.higher);
+  rest.shelf = piece.shelf;
+  rest.position = piece.position;
+  if (piece.shelf == Stamp::kPoints) piece.points->retain();
+  if (rest.higher != nullptr) rest.higher->lower = &rest;
+  piece.higher = &rest;
+  piece.bytes = bytes;
+  return rest;
+}
+
+void Arena::absorb(Piece& lower, Piece& higher) noexcept {
+  lower.bytes += higher.bytes;
+  lower.higher = higher.higher;
+  if (higher.higher != nullptr) higher.higher->lower = &lower;
+  if (lower.shelf != Stamp::kPoints) lower.position = std::max(lower.position, higher.position);
+  end_piece(higher);
+}
+
 bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
   const uint64_t bytes = span.bytes >> granule_shift_ << granule_shift_;
   if (!reserve_pieces(1)) return false;
@@ -123,9 +190,7 @@ bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
   spans_ = added;
   table_bytes_ += sizeof(Span);
   if (bytes == 0) return true;
-  Piece& piece = new_piece();
-  piece.address = reinterpret_cast<uint64_t>(span.base);
-  piece.bytes = bytes;
+  Piece& piece = new_piece(reinterpret_cast<uint64_t>(span.base), bytes, nullptr, nullptr);
   set_stamp(piece, stamp);
   added->first = &piece;
   link(piece);
@@ -357,56 +422,6 @@ Stamp Arena::next_stamp(Run& pieces) const noexcept {
   return stamp_of(first);
 }
 
-void Arena::link(Piece& piece) noexcept {
-  const uint32_t bin = bin_of(piece);
-  Shelf& shelf = shelf_of(piece.shelf);
-  Piece*& head = shelf.heads[bin];
-  piece.link = &head;
-  piece.next = head;
-  head->link = &piece.next;
-  head = &piece;
-  piece.is_free = true;
-  free_bytes_ += piece.bytes;
-  shelf.bins[bin / 64] |= uint64_t{1} << bin % 64;
-  shelf.words |= uint32_t{1} << bin / 64;
-}
-
-// Without branches: nobody can foretell whether a bin becomes empty.
-void Arena::unlink(Piece& piece) noexcept {
-  const uint32_t bin = bin_of(piece);
-  Shelf& shelf = shelf_of(piece.shelf);
-  *piece.link = piece.next;
-  piece.next->link = piece.link;
-  piece.is_free = false;
-  free_bytes_ -= piece.bytes;
-  uint64_t& bins = shelf.bins[bin / 64];
-  bins &= ~(uint64_t{shelf.heads[bin] == &end_} << bin % 64);
-  shelf.words &= ~(uint32_t{bins == 0} << bin / 64);
-}
-
-Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
-  Piece& rest = new_piece();
-  rest.address = piece.address + bytes;
-  rest.bytes = piece.bytes - bytes;
-  rest.shelf = piece.shelf;
-  rest.position = piece.position;
-  if (piece.shelf == Stamp::kPoints) piece.points->retain();
-  rest.lower = &piece;
-  rest.higher = piece.higher;
-  if (rest.higher != nullptr) rest.higher->lower = &rest;
-  piece.higher = &rest;
-  piece.bytes = bytes;
-  return rest;
-}
-
-void Arena::absorb(Piece& lower, Piece& higher) noexcept {
-  lower.bytes += higher.bytes;
-  lower.higher = higher.higher;
-  if (higher.higher != nullptr) higher.higher->lower = &lower;
-  if (lower.shelf != Stamp::kPoints) lower.position = std::max(lower.position, higher.position);
-  end_piece(higher);
-}
-
 bool Arena::reserve_pieces(size_t count) noexcept {
   if (unused_count_ >= count) return true;
   auto* slab = new (std::nothrow) Slab{{}, slabs_};
@@ -415,19 +430,6 @@ bool Arena::reserve_pieces(size_t count) noexcept {
   table_bytes_ += sizeof(Slab);
   for (Piece& piece : slab->pieces) end_piece(piece);
   return true;
-}
-
-Arena::Piece& Arena::new_piece() noexcept {
-  Piece& piece = *std::exchange(unused_, unused_->next);
-  --unused_count_;
-  return *new (&piece) Piece;
-}
-
-void Arena::end_piece(Piece& piece) noexcept {
-  clear_stamp(piece);
-  piece.next = unused_;
-  unused_ = &piece;
-  ++unused_count_;
 }
 
 uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_places_ * sizeof(void*) + table_bytes_; }

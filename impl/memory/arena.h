@@ -155,7 +155,10 @@ class Arena {
       Points* points;                // with a reference, on that shelf
     };
     uint32_t shelf = Stamp::kNothing;  // while live: the taker's
-    BlockUse use = BlockUse::internal;
+    union {
+      BlockUse use = BlockUse::internal;  // while live
+      uint16_t bin;                       // while free
+    };
     uint8_t alignment_log = 0;
     bool is_free = false;
   };
@@ -211,19 +214,21 @@ class Arena {
   static bool has_request(const Piece& piece, const Request& request) noexcept;
   static bool may_merge(const Piece* neighbour, const Piece& piece) noexcept;
 
-  void link(Piece& piece) noexcept;
-  void unlink(Piece& piece) noexcept;
+  // In place where they are used: together they are most of a take or give.
+  [[gnu::always_inline]] inline void link(Piece& piece) noexcept;
+  [[gnu::always_inline]] inline void unlink(Piece& piece) noexcept;
   // Cuts `piece` after `bytes`; the rest is a new piece behind it, in no list.
-  Piece& cut(Piece& piece, uint64_t bytes) noexcept;
+  [[gnu::always_inline]] inline Piece& cut(Piece& piece, uint64_t bytes) noexcept;
   // `higher` becomes part of `lower`, its neighbour; both are in no list.
-  void absorb(Piece& lower, Piece& higher) noexcept;
+  [[gnu::always_inline]] inline void absorb(Piece& lower, Piece& higher) noexcept;
 
   Shelf& shelf_of(uint32_t shelf) noexcept { return shelf == Stamp::kNothing ? unordered_ : *others_[shelf]; }
   const Shelf& shelf_of(uint32_t shelf) const noexcept {
     return shelf == Stamp::kNothing ? unordered_ : *others_[shelf];
   }
   bool reserve_pieces(size_t count) noexcept;
-  Piece& new_piece() noexcept;
+  // Linked nowhere; its stamp comes next.
+  Piece& new_piece(uint64_t address, uint64_t bytes, Piece* lower, Piece* higher) noexcept;
   void end_piece(Piece& piece) noexcept;
 
   const int granule_shift_;

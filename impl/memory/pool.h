@@ -85,7 +85,8 @@ class PoolResource final : public Resource {
   // Before that changes by more than a cache may keep to itself: its own peak came on top of what was live till now.
   void settle_peak(PoolCache& cache) noexcept;
   // With the pool's lock, and that of the cache, where the thread has one.
-  void add_arena_bytes(PoolCache* cache, uint64_t change) noexcept;
+  void add_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept;
+  void remove_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept;
   void count_taken(uint64_t bytes, bool is_hit) noexcept;
   void count_given(PoolCache* cache, uint64_t bytes) noexcept;
 

@@ -160,7 +160,7 @@ bool PoolResource::put_back(PoolCache& cache, void* data, const Request& request
   answer = arena_.give(data, request, stamp);
   if (answer == Return::unknown) return false;  // a block of a slab, perhaps
   if (answer != Return::done) return true;
-  add_arena_bytes(&cache, uint64_t{0} - request.bytes);
+  remove_arena_bytes(&cache, request.bytes);
   count_given(&cache, 0);
   return true;
 }
@@ -207,7 +207,7 @@ Return PoolResource::put_back_after(std::span<const Point> uses, PoolCache* cach
   if (block == nullptr) {
     const Lock lock = enter();
     answer = is_reusable ? arena_.give(data, request, stamp) : arena_.abandon(data, request);
-    if (answer == Return::done) add_arena_bytes(cache, uint64_t{0} - request.bytes);
+    if (answer == Return::done) remove_arena_bytes(cache, request.bytes);
   } else if (answer == Return::done && is_reusable) {
     keep_after(stamp, is_followed ? here->lane : home_, *block, slab->size_class());
   }

@@ -266,10 +266,15 @@ void PoolResource::settle_peak(PoolCache& cache) noexcept {
   counted.high_bytes.store(static_cast<int64_t>(counted.live_bytes.load(kRelaxed)), kRelaxed);
 }
 
-void PoolResource::add_arena_bytes(PoolCache* cache, uint64_t change) noexcept {
+void PoolResource::add_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept {
   if (cache != nullptr) settle_peak(*cache);
-  arena_bytes_.store(arena_bytes_.load(kRelaxed) + change, kRelaxed);
+  arena_bytes_.store(arena_bytes_.load(kRelaxed) + bytes, kRelaxed);
   raise_peak(shared_bytes() + (cache == nullptr ? 0 : cache->counters.live_bytes.load(kRelaxed)));
+}
+
+void PoolResource::remove_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept {
+  if (cache != nullptr) settle_peak(*cache);
+  arena_bytes_.store(arena_bytes_.load(kRelaxed) - bytes, kRelaxed);
 }
 
 void PoolResource::fold_bytes(PoolCache& cache) noexcept {
