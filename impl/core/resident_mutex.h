@@ -78,9 +78,10 @@ class ResidentMutex final : public Mutex {
   void evict_unless_here() noexcept;
   bool try_evict() noexcept override;
 
-  // An eviction costs as much as a hundred locks, so each one makes the next resident wait longer.
+  // An eviction costs as much as some hundred locks, so each one makes the next resident wait longer: until it is
+  // dear no more, however often it happens.
   static constexpr uint32_t kFirstTimes = 64;
-  static constexpr uint32_t kMostTimes = 1 << 20;
+  static constexpr uint32_t kMostTimes = 1 << 14;
 
   // Guarded by the mutex.
   Residence* resident_ = nullptr;

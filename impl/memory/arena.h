@@ -86,6 +86,7 @@ class Arena {
   // The same of a piece whose stamp the taker may follow: f(point) says so of each moment, or makes it so.
   template <class F>
   void* take_after(const Request& request, uint32_t shelf, uint32_t taker, F&& f) noexcept {
+    if (!has_pieces(shelf)) return nullptr;
     if (!has_room() && !make_room()) return nullptr;
     Piece* piece = find(request.bytes, request.alignment, shelf);
     return piece != nullptr && stamp_of(*piece).all(f) ? occupy(*piece, request, taker) : nullptr;
@@ -134,6 +135,7 @@ class Arena {
   }
   uint64_t granule() const noexcept { return uint64_t{1} << granule_shift_; }
   uint64_t free_bytes() const noexcept { return free_bytes_; }
+  bool has_pieces(uint32_t shelf) const noexcept { return shelf < shelf_count_ && shelf_of(shelf).words != 0; }
   uint32_t shelves() const noexcept { return shelf_count_; }
   // NULL for the shelves that are no stream's.
   Stream* stream_of(uint32_t shelf) const noexcept { return shelf < shelf_count_ ? shelf_of(shelf).stream : nullptr; }

@@ -95,8 +95,9 @@ void* PoolResource::take_among_slabs(const Request& request, uint32_t shelf) noe
 }
 
 void* PoolResource::take_at_once(const Request& request, uint32_t shelf) noexcept {
-  void* data = arena_.take(request, shelf, shelf);
-  return data != nullptr || shelf == Stamp::kNothing ? data : arena_.take(request, Stamp::kNothing, shelf);
+  void* data = arena_.has_pieces(shelf) ? arena_.take(request, shelf, shelf) : nullptr;
+  const bool is_over = data != nullptr || shelf == Stamp::kNothing || !arena_.has_pieces(Stamp::kNothing);
+  return is_over ? data : arena_.take(request, Stamp::kNothing, shelf);
 }
 
 template <class F>
