@@ -61,8 +61,8 @@ class CacheVisit {
 };
 
 // Two stacks of blocks of one size: where the first is empty or full, the other one takes its place, and only where
-// that is so as well a batch moves from or to the lane. Blocks from other threads' caches lie apart, until they are a
-// batch for the lane: a record shares its line with the next ones, which the thread that took it is likely to have.
+// that is so as well a batch moves from or to the lane. Blocks from other threads' caches lie beside these and go on by
+// themselves: a record shares its line with the next ones, which the thread that took it is likely to have.
 struct Magazine {
   Block* loaded = nullptr;
   Block* spare = nullptr;

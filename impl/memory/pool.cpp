@@ -105,7 +105,9 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
   bool has_grown = false;
   bool has_collected = false;
   while (true) {
-    if (void* data = search(request, *lane, has_collected, is_hit)) {
+    void* data = search(request, *lane, has_collected, is_hit);
+    if (data == nullptr && (has_collected || is_last_try)) data = take_apart(request, *lane);
+    if (data != nullptr) {
       const bool is_counted_by_cache = is_of_slab(data, request);
       if (!is_counted_by_cache) add_arena_bytes(nullptr, request.bytes);
       lock.unlock();
@@ -140,6 +142,11 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
     if (!may_capture(stream)) shed(0, stream, lock);  // else the graph may need bytes of any span [KINA-STREAM-39]
     is_last_try = true;
   }
+}
+
+bool PoolResource::may_grow(uint64_t needed) const noexcept {
+  const Step::Kind kind = next_step(needed, false).kind;
+  return !was_refused_ && (kind == Step::Kind::grow || kind == Step::Kind::wait);
 }
 
 bool PoolResource::may_gain_by_collecting(uint64_t needed) const noexcept {
@@ -205,7 +212,8 @@ KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream
     come_back(visit, lock);
     made.status = KINA_ERROR_OUT_OF_MEMORY;
   }
-  if (made.status != KINA_SUCCESS) {
+  was_refused_ = made.status != KINA_SUCCESS;
+  if (was_refused_) {
     reserved_bytes_ -= bytes;
     if (initial_bytes != 0) initial_bytes_ = initial_bytes;
   } else {

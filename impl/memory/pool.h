@@ -7,6 +7,7 @@
 
 #include "impl/core/resident_mutex.h"
 #include "impl/memory/address_table.h"
+#include "impl/memory/apart.h"
 #include "impl/memory/arena.h"
 #include "impl/memory/cache.h"
 #include "impl/memory/lane.h"
@@ -75,8 +76,10 @@ class PoolResource final : public Resource {
   // Returns how many allocations there were so far.
   uint64_t flush_caches() noexcept;
   // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.
-  static void drain(PoolCache& cache) noexcept;
+  void drain(PoolCache& cache) noexcept;
   static void pass_on(StreamCache& here, uint32_t size_class, Block*& batch, uint16_t& count) noexcept;
+  // The same for blocks whose neighbours other threads may have: they reach the lane with these.
+  void reunite(StreamCache& here, uint32_t size_class, Block*& blocks, uint16_t& count) noexcept;
   void unlink(PoolCache& cache) noexcept;
   Return give_without_cache(std::span<const Point> uses, void* data, const Request& request, Stream& stream) noexcept;
   void raise_peak(uint64_t live) noexcept;
@@ -99,6 +102,7 @@ class PoolResource final : public Resource {
   enum class Reach : uint8_t { own, known_order };
   void* serve(PoolCache& cache, const Request& request, Reach reach) noexcept;
   Block* refill(StreamCache& here, uint32_t size_class) noexcept;
+  Block* find_batch(StreamCache& here, uint32_t size_class, uint32_t& count) noexcept;
   // The stream that a live block was taken on, where there is an order of streams.
   Stream* taker_of(const void* data) noexcept;
   // The record of a block of one of the pool's slabs; NULL where the arena knows.
@@ -127,6 +131,8 @@ class PoolResource final : public Resource {
   void* take_among_slabs(const Request& request, uint32_t shelf) noexcept;
   // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
   Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
+  // One block that lies apart.
+  void* take_apart(const Request& request, const Lane& here) noexcept;
   // Brings all blocks at hand together, and makes free pieces of the slabs that nobody uses. Leaves the lock meanwhile.
   void collect(Lock& lock) noexcept;
   void count_free_blocks() noexcept;
@@ -150,6 +156,7 @@ class PoolResource final : public Resource {
     uint64_t bytes = 0;  // of the span to take
   };
   Step next_step(uint64_t needed, bool is_last_try) const noexcept;
+  bool may_grow(uint64_t needed) const noexcept;  // now or soon, as far as is known without asking
   bool may_gain_by_collecting(uint64_t needed) const noexcept;
   bool is_collecting_due() const noexcept;
   uint64_t preferred_bytes(uint64_t needed) const noexcept;
@@ -190,6 +197,7 @@ class PoolResource final : public Resource {
   PoolCache* caches_ = nullptr;
   bool keeps_itself_ = false;
   uint64_t cache_forks_ = forks();
+  std::atomic<uint32_t> open_caches_{0};
 
   mutable ResidentMutex mutex_;
   std::condition_variable changed_;
@@ -198,6 +206,7 @@ class PoolResource final : public Resource {
   AddressTable<Lane*> lanes_;            // by stream
   Lane* first_lane_ = &home_;
   std::atomic<uint64_t> arena_bytes_{0};  // live ones that are no slab's, and that no cache counts
+  Apart apart_;
   Slab* slabs_ = nullptr;
   uint64_t slab_bytes_ = 0;
   uint64_t slab_metadata_bytes_ = 0;
@@ -209,6 +218,7 @@ class PoolResource final : public Resource {
   uint64_t shed_rounds_ = 0;
   uint64_t reserved_bytes_ = 0;       // spans that are held or on their way in or out
   uint64_t most_reserved_bytes_ = 0;  // so far
+  bool was_refused_ = false;          // what upstream was asked for last
   uint64_t initial_bytes_;            // of the span that comes first; 0 when it has come
   Visit* visits_ = nullptr;           // on the stacks of threads of this process
   uint64_t moving_bytes_ = 0;         // of the reserved ones: spans of visits

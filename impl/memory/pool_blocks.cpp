@@ -89,36 +89,47 @@ void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach)
   return data;
 }
 
-// A batch of the lane, or else the first blocks of a new slab, whose other batches go to the lane; where there is none
-// what other threads took.
 Block* PoolResource::refill(StreamCache& here, uint32_t size_class) noexcept {
   Magazine& magazine = here.magazines[size_class];
   uint32_t count = 0;
   Block* batch = here.lane.take(size_class, count);
   if (batch == nullptr && is_ordered_) batch = home_.take(size_class, count);
-  if (batch == nullptr) {
-    {
-      const Lock lock = enter();
-      batch = cut_slab(size_class, here.lane);
-    }
-    const uint64_t position = batch == nullptr ? 0 : here.lane.position();
-    while (batch != nullptr) {
-      Block* last = batch;
-      for (count = 1; count < magazine.limit && last->next != nullptr; ++count) last = last->next;
-      Block* rest = std::exchange(last->next, nullptr);
-      if (rest == nullptr) break;
-      here.lane.put(size_class, batch, count, position);
-      batch = rest;
-    }
-  }
-  if (batch == nullptr) {
-    batch = std::exchange(magazine.foreign, nullptr);
-    count = std::exchange(magazine.foreign_count, uint16_t{0});
-  }
+  while (batch == nullptr && apart_.lay_next(here.lane, size_class, magazine.limit))
+    batch = here.lane.take(size_class, count);
+  if (batch == nullptr) batch = find_batch(here, size_class, count);
   if (batch == nullptr) return nullptr;
   magazine.loaded = batch;
   magazine.count = static_cast<uint16_t>(count);
   return magazine.pop();
+}
+
+// Of a new slab, whose other batches go to the lane. Where there is none what lies apart or is others', but threads
+// would write the same lines from then on: so the pool grows before that, unless more lies apart than they may have at
+// hand.
+Block* PoolResource::find_batch(StreamCache& here, uint32_t size_class, uint32_t& count) noexcept {
+  Magazine& magazine = here.magazines[size_class];
+  Block* batch = nullptr;
+  {
+    const Lock lock = enter();
+    const uint64_t at_hand = uint64_t{2} * magazine.limit * open_caches_.load(std::memory_order_relaxed);
+    if (apart_.count(size_class) > at_hand) batch = apart_.take(slabs_, size_class, magazine.limit, count);
+    if (batch == nullptr) batch = cut_slab(size_class, here.lane);
+    if (batch == nullptr && !is_ordered_ && may_grow(sizes_.bytes_of(size_class))) return nullptr;
+    if (batch == nullptr) batch = apart_.take(slabs_, size_class, magazine.limit, count);
+  }
+  if (batch == nullptr) {
+    count = std::exchange(magazine.foreign_count, uint16_t{0});
+    return std::exchange(magazine.foreign, nullptr);
+  }
+  const uint64_t position = here.lane.position();
+  while (true) {
+    Block* last = batch;
+    for (count = 1; count < magazine.limit && last->next != nullptr; ++count) last = last->next;
+    Block* rest = std::exchange(last->next, nullptr);
+    if (rest == nullptr) return batch;
+    here.lane.put(size_class, batch, count, position);
+    batch = rest;
+  }
 }
 
 Block* PoolResource::find_block(const void* data, Slab*& slab) const noexcept {
@@ -178,7 +189,7 @@ void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class, ui
   const bool is_foreign = taker != here.number;
   if (magazine.keep(block, is_foreign)) return;
   if (is_foreign) {
-    pass_on(here, size_class, magazine.foreign, magazine.foreign_count);
+    reunite(here, size_class, magazine.foreign, magazine.foreign_count);
   } else {
     pass_on(here, size_class, magazine.spare, magazine.spare_count);
   }
@@ -188,6 +199,13 @@ void PoolResource::keep(StreamCache& here, Block& block, uint32_t size_class, ui
 void PoolResource::pass_on(StreamCache& here, uint32_t size_class, Block*& batch, uint16_t& count) noexcept {
   if (batch != nullptr) here.lane.put(size_class, batch, count, here.lane.position());
   batch = nullptr;
+  count = 0;
+}
+
+void PoolResource::reunite(StreamCache& here, uint32_t size_class, Block*& blocks, uint16_t& count) noexcept {
+  if (is_ordered_) return pass_on(here, size_class, blocks, count);
+  if (blocks != nullptr) apart_.put(size_class, blocks, count);
+  blocks = nullptr;
   count = 0;
 }
 

@@ -146,6 +146,7 @@ PoolCache* PoolResource::open_cache(ThreadBlock& thread) noexcept {
   cache->is_open = true;
   cache->next = std::exchange(caches_, cache);
   if (cache->next != nullptr) cache->next->previous = cache;
+  open_caches_.fetch_add(1, kRelaxed);
   if (!std::exchange(keeps_itself_, true)) retain();
   return cache;
 }
@@ -168,15 +169,20 @@ void PoolResource::unlink(PoolCache& cache) noexcept {
   if (cache.next != nullptr) cache.next->previous = cache.previous;
   cache.previous = nullptr;
   cache.next = nullptr;
+  open_caches_.fetch_sub(1, kRelaxed);
 }
 
 void PoolResource::drain(PoolCache& cache) noexcept {
+  const bool is_only_one = open_caches_.load(kRelaxed) == 1;
+  const auto send = [&](StreamCache& here, uint32_t size_class, Block*& blocks, uint16_t& count) {
+    is_only_one ? pass_on(here, size_class, blocks, count) : reunite(here, size_class, blocks, count);
+  };
   for (StreamCache* stream = cache.streams; stream != nullptr; stream = stream->next)
     for (uint32_t i = 0; i < SizeClasses::kCount; ++i) {
       Magazine& magazine = stream->magazines[i];
-      pass_on(*stream, i, magazine.loaded, magazine.count);
-      pass_on(*stream, i, magazine.spare, magazine.spare_count);
-      pass_on(*stream, i, magazine.foreign, magazine.foreign_count);
+      send(*stream, i, magazine.loaded, magazine.count);
+      send(*stream, i, magazine.spare, magazine.spare_count);
+      send(*stream, i, magazine.foreign, magazine.foreign_count);
     }
 }
 

@@ -86,6 +86,15 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   return slab->blocks();
 }
 
+// Of no cache, so that whoever gives it back reunites it.
+void* PoolResource::take_apart(const Request& request, const Lane& here) noexcept {
+  uint32_t count = 0;
+  Block* block = is_cut_from_slab(request) ? apart_.take(slabs_, sizes_.class_of(request.bytes), 1, count) : nullptr;
+  if (block == nullptr) return nullptr;
+  block->take(request, here.shelf(), 0);
+  return block->address();
+}
+
 // Slabs stay for long. One here and one there would cut the room for large blocks to pieces.
 void* PoolResource::take_among_slabs(const Request& request, uint32_t shelf) noexcept {
   uint32_t looks = kLooksForSlabs;
@@ -168,6 +177,9 @@ void PoolResource::collect(Lock& lock) noexcept {
   collected_blocks_ = 0;
   idle_slab_bytes_ = 0;
   if (slabs_ == nullptr) return;
+  for (uint32_t i = 0; i < SizeClasses::kCount; ++i)
+    while (apart_.lay_next(home_, i, sizes_.batch_of(i))) {
+    }
   for (Lane* lane = first_lane_; lane != nullptr; lane = lane->next) {
     lane->mutex.lock();
     lane->gather();
@@ -191,6 +203,8 @@ void PoolResource::count_free_blocks() noexcept {
     for (const UsedBlock* used = lane->used; used != nullptr; used = used->next)
       ++Slab::find(used->block->address())->free_count;
   }
+  // These may become whole fours meanwhile, but only by a block that is not counted.
+  for (Slab* slab = slabs_; slab != nullptr; slab = slab->next) slab->free_count += slab->count_apart();
 }
 
 void PoolResource::note_stamps() noexcept {
@@ -260,6 +274,7 @@ void PoolResource::end_free_slabs() noexcept {
     demand_[slab.size_class()] = 0;
     --slab_counts_[slab.size_class()];
     slab.free_count = 0;
+    apart_.forget(slab);
     arena_.give(slab.base(), slab_request(slab.size_class(), slab.count()), slab.stamp);
     slab.end();
   }

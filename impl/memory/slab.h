@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <span>
 
 #include "impl/core/resource.h"
 #include "impl/memory/arena.h"
@@ -200,9 +201,10 @@ struct alignas(32) Block {
 // Where there is no other.
 inline constinit Block no_block;
 
-// One run of blocks, and behind it their records: pairs of lines of the cache, so that threads which got different
-// batches of a slab write no line together. They are never returned to the heap, only used again for slabs of as many
-// blocks: whoever looks up a stray address finds a record, even while the slab that it was ends.
+// One run of blocks. Here lie their records, pairs of lines of the cache, so that threads which got different batches
+// of a slab write no line together, and behind them a bit for each that lies apart. They are never returned to the
+// heap, only used again for slabs of as many blocks: whoever looks up a stray address finds a record, even while the
+// slab that it was ends.
 class alignas(128) Slab {
  public:
   // The slab of `count` blocks at `base`, entered for its addresses; NULL when host memory is out.
@@ -238,7 +240,22 @@ class alignas(128) Slab {
   // All blocks as one list.
   Block* blocks() noexcept { return reinterpret_cast<Block*>(this + 1); }
   void* base() const noexcept { return reinterpret_cast<void*>(base_.load(std::memory_order_relaxed)); }
-  uint64_t metadata_bytes() const noexcept { return sizeof(Slab) + room_ * sizeof(Block); }
+  uint64_t metadata_bytes() const noexcept { return bytes_for(room_); }
+
+  // Four blocks whose records share a pair of lines. Some of them may lie apart: free, but in no list. Any thread lays
+  // them there.
+  static constexpr uint32_t kFour = 4;
+  // Of the blocks from the first of a four on, a bit for each.
+  struct Fours {
+    Block* blocks = nullptr;
+    uint64_t bits = 0;
+  };
+  // Lays the first blocks of `list` apart, those of this slab and of one word, and counts them; `list` goes on behind
+  // them. Takes out the fours that are whole now.
+  Fours lay_apart(Block*& list, uint32_t& count) noexcept;
+  // Takes some out, as a list of `most` at most; NULL where none lies apart.
+  Block* take_apart(uint32_t most, uint32_t& count) noexcept;
+  uint32_t count_apart() noexcept;
 
  private:
   // What is known of a page: class of its slab (6 bits) | number of blocks of it (10) | its address, a multiple of 128
@@ -259,6 +276,14 @@ class alignas(128) Slab {
     return leaf == nullptr ? 0 : leaf->pages[address >> 16 & 0xFFFF].load(std::memory_order_acquire);
   }
   static Slab* slab_of(uint64_t page) noexcept { return reinterpret_cast<Slab*>(page & kSlabMask); }
+  using Word = std::atomic<uint64_t>;
+  static constexpr uint32_t kWord = 64;
+  static constexpr uint32_t words_of(uint32_t count) noexcept { return (count + kWord - 1) / kWord; }
+  static constexpr uint64_t bytes_for(uint32_t room) noexcept {
+    return sizeof(Slab) + room * sizeof(Block) + words_of(room) * sizeof(Word);
+  }
+  std::span<Word> words() noexcept { return {reinterpret_cast<Word*>(blocks() + room_), words_of(room_)}; }
+
   explicit Slab(uint32_t room) noexcept : room_(room) {}
   static Slab* obtain(uint32_t room) noexcept;
   static bool reserve_pages(uint64_t base, uint64_t bytes) noexcept;
@@ -283,6 +308,6 @@ class alignas(128) Slab {
   Stamp stamp;
   Ref<Points> points;  // of the stamp, while they are gathered
 };
-static_assert(4 * sizeof(Block) == alignof(Slab), "a batch is whole pairs of lines");
+static_assert(Slab::kFour * sizeof(Block) == alignof(Slab), "a batch is whole pairs of lines");
 
 }  // namespace kina
