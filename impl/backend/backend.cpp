@@ -33,5 +33,6 @@ bool Backend::is_done(NativeEvent) { refuse_synchronous(); }
 bool Backend::is_idle(NativeStream) { return true; }
 void Backend::release(NativeEvent) noexcept {}
 uint64_t Backend::capture(NativeStream) { return 0; }
+void Backend::keep_with_graph(NativeStream, void*, void (*)(void*) noexcept) { refuse_synchronous(); }
 
 }  // namespace kina

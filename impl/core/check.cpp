@@ -94,9 +94,16 @@ void Check::enqueued(const Point& point) noexcept {
   OpenChecks::instance().add(*this);
 }
 
-void Check::recorded(uint64_t capture) noexcept {
+void Check::record(uint64_t capture) {
   capture_ = capture;
   number_ = OpenChecks::instance().next_number();
+  const auto end = [](void* check) noexcept { Ref<Check>::adopt(static_cast<Check*>(check))->note_end_of_graph(); };
+  const Stream& stream = *point_.stream;
+  stream.device().backend().keep_with_graph(stream.native(), Ref<Check>::share(this).detach(), end);
+}
+
+void Check::note_end_of_graph() noexcept {
+  if (finding_->runs == 0) state_.store(State::fine, std::memory_order_release);
 }
 
 // What is known stays known, except that a failure is shown.

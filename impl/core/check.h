@@ -20,8 +20,9 @@ class Check final : public Counted {
   Finding* finding() const noexcept { return finding_; }
   // The work is enqueued and its turn has not ended: of two checks the one that was enqueued first is the older one.
   void enqueued(const Point& point) noexcept;
-  // The work is recorded by `capture` instead: its finding counts what replays meet, and it is never open itself.
-  void recorded(uint64_t capture) noexcept;
+  // The work is recorded by `capture` instead, whose graph keeps this: its finding counts what replays meet, and it is
+  // never open itself. Fine once the graph is gone and no replay has met anything. Throws bad_alloc.
+  void record(uint64_t capture);
   uint64_t capture() const noexcept { return capture_; }  // 0: not recorded
   // For work on `stream` that collects what replays of the recorded work met. Two that tell of one replay have one
   // failure.
@@ -47,6 +48,7 @@ class Check final : public Counted {
   Check(const char* function, Stream& stream, int64_t extent);
   ~Check() override;
   void settle(State found) noexcept;
+  void note_end_of_graph() noexcept;
   bool settle_by_finding() noexcept;
 
   const char* const function_;

@@ -25,7 +25,7 @@ class Condition {
   // Adds the checks of bytes that `write` of the same runs will claim beside them, and makes room for it.
   void prepare_write(const Runs& runs, Doubts& doubts);
   // The bytes under `runs` are written: good, exactly as far as there is memory, if every check of `doubt` is fine.
-  // Throws bad_alloc where there is a doubt and no room.
+  // Throws bad_alloc where there is a doubt that was not prepared for.
   void write(const Runs& runs, const Ref<Doubt>& doubt);
 
   // The same of work that is recorded: it counts when it is replayed.

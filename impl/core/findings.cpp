@@ -51,9 +51,9 @@ void Findings::put_back(Finding* finding) noexcept {
   free_.push_back(finding);
 }
 
-void Findings::retire(Finding* finding, const Point& point) noexcept {
+void Findings::retire(Finding* finding, const Point& point, Ref<Counted> read) noexcept {
   const std::lock_guard lock(mutex_);
-  retired_.push_back({finding, point});
+  retired_.push_back({finding, point, std::move(read)});
 }
 
 void Findings::add_slab() {
@@ -72,11 +72,11 @@ void Findings::reap() {
     {
       const std::lock_guard lock(mutex_);
       if (!free_.empty() || retired_.empty()) return;
-      oldest = retired_.front();
+      oldest = std::move(retired_.front());
       retired_.erase(retired_.begin());
     }
     if (is_lost(oldest.point)) continue;  // its work may still write: nobody can be told when it is over
-    if (!is_over(oldest.point)) return retire(oldest.finding, oldest.point);
+    if (!is_over(oldest.point)) return retire(oldest.finding, oldest.point, oldest.read);
     put_back(oldest.finding);
   }
 }

@@ -16,13 +16,14 @@ class Findings {
   Finding* take();
   // Nobody writes `finding` any more.
   void put_back(Finding* finding) noexcept;
-  // Nobody writes it any more once `point` has run.
-  void retire(Finding* finding, const Point& point) noexcept;
+  // Nobody writes it any more once `point` has run, and nobody reads `read` on its behalf.
+  void retire(Finding* finding, const Point& point, Ref<Counted> read = {}) noexcept;
 
  private:
   struct Retired {
     Finding* finding = nullptr;
     Point point;
+    Ref<Counted> read;
   };
 
   void add_slab();

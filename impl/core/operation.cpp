@@ -132,10 +132,7 @@ void Operation::note_callers_order(const Operand& operand, const View& view) {
 Finding* Operation::expect_finding(int64_t extent) {
   return guarded([&] {
     check_ = Check::make(function_, *stream_, extent);
-    if (capture_ != 0) {
-      check_->recorded(capture_);
-      resource_for(*stream_)->keep(check_);  // the graph's work fills it in
-    }
+    if (capture_ != 0) check_->record(capture_);
     is_seen_ = is_seen_ || (capture_ == 0 && out_view_.geometry.is_empty());  // no byte can carry it
     return check_->finding();
   });

@@ -1,6 +1,9 @@
 // Recorded checks by byte, and how a replay becomes checks of its own.
 #include "impl/core/recording.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "impl/core/device.h"
 #include "impl/core/operation.h"
 
@@ -11,7 +14,7 @@ Recording::Collected::Collected(const Ref<Check>& check)
 
 Recording::Collected::~Collected() {
   Findings& findings = Findings::of(recorded->stream().device().backend());
-  newest.stream ? findings.retire(seen, newest) : findings.put_back(seen);
+  newest.stream ? findings.retire(seen, newest, recorded) : findings.put_back(seen);
 }
 
 void Recording::hand_on(const Runs& runs, Doubts& doubts) {
@@ -46,7 +49,13 @@ Ref<Recording::Collected> Recording::collected(const Ref<Check>& recorded) {
       if (known->recorded.get() == recorded.get()) return known;
   }
   const auto made = make_counted<Collected>(recorded);  // may ask a device
+  std::vector<Ref<Collected>> over;
   const std::lock_guard lock(mutex());
+  over.reserve(collected_.size());
+  const auto is_open = [](const Ref<Collected>& each) { return !each->recorded->is_fine(); };
+  const auto first_over = std::partition(collected_.begin(), collected_.end(), is_open);
+  std::move(first_over, collected_.end(), std::back_inserter(over));
+  collected_.erase(first_over, collected_.end());
   return collected_.emplace_back(made);
 }
 

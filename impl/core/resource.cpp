@@ -102,11 +102,6 @@ void Resource::deallocate(void* data, uint64_t bytes, uint64_t alignment, Stream
   if (data != nullptr) give(data, {bytes, alignment, BlockUse::internal}, stream, uses);
 }
 
-void Resource::keep(Ref<Counted> used) {
-  const std::lock_guard lock(shared_mutex_of(this));
-  kept_.push_back(std::move(used));
-}
-
 void Resource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {
   if (data == nullptr) return;
   count_given(counted({bytes, alignment, BlockUse::internal}));

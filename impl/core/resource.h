@@ -109,9 +109,6 @@ class Resource : public Leasable {
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
   virtual uint64_t trim(uint64_t keep_bytes) noexcept { return upstream_ ? upstream_->trim(keep_bytes) : 0; }
 
-  // Keeps what a graph whose memory comes from here uses: it lives as long as the resource does. Throws bad_alloc.
-  void keep(Ref<Counted> used);
-
   void release() const noexcept {
     while (!release_one_not_of(2))
       if (release_near_end() == Ending::is_released) return;
@@ -160,7 +157,6 @@ class Resource : public Leasable {
   uint64_t alignment_;
   uint32_t depth_;
   ResourceCounters counters_;
-  std::vector<Ref<Counted>> kept_;
 };
 
 HandleTable<Resource>& resources();

@@ -189,6 +189,9 @@ class SimulatedBackend final : public cpu::Arithmetic {
   bool is_idle(NativeStream stream) override { return Scheduler::instance().is_idle(queue_of(stream)); }
   void release(NativeEvent event) noexcept override { delete static_cast<NativeEventBox*>(event); }
   uint64_t capture(NativeStream stream) override { return Scheduler::instance().capture_on(queue_of(stream)); }
+  void keep_with_graph(NativeStream stream, void* object, void (*end)(void*) noexcept) override {
+    Scheduler::instance().keep_with_graph(queue_of(stream), std::shared_ptr<void>(object, end));
+  }
 
   void launch(NativeStream stream, const Work& work) override {
     const bool is_copy = std::string_view(work.name).starts_with("runtime_copy");

@@ -185,6 +185,7 @@ void Scheduler::serve(int32_t device) {
     if (item.work && !state.is_lost.load()) {
       lock.unlock();
       item.work();
+      item.work = nullptr;  // with what it keeps
       lock.lock();
     }
     if (item.record) item.record->is_done.store(true);
@@ -370,9 +371,20 @@ Graph Scheduler::end_capture(Queue& queue) {
   return std::move(queue.capture);
 }
 
+void Scheduler::keep_with_graph(Queue& queue, std::shared_ptr<void> used) {
+  const std::lock_guard lock(mutex_);
+  require_there(queue);
+  std::shared_ptr<Graph::Kept>& kept = queue.capture.kept;
+  if (!kept) kept = std::make_shared<Graph::Kept>();
+  kept->push_back(std::move(used));
+}
+
 void Scheduler::replay(Queue& queue, const Graph& graph) {
   require<Message::stream_captures>(capture_on(queue) == 0, "KINA-STREAM-22", {});
-  enqueue(queue, graph.nodes, Fault::launch);
+  std::vector<Piece> pieces = graph.nodes;
+  if (graph.kept)
+    for (Piece& piece : pieces) piece.work = [work = std::move(piece.work), kept = graph.kept] { work(); };
+  enqueue(queue, std::move(pieces), Fault::launch);
 }
 
 void* Scheduler::allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept {

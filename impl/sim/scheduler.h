@@ -47,7 +47,9 @@ struct Piece {
 };
 
 struct Graph {
+  using Kept = std::vector<std::shared_ptr<void>>;
   std::vector<Piece> nodes;
+  std::shared_ptr<Kept> kept;  // what the nodes use, shared with what runs of them; NULL: nothing
 };
 
 enum class QueueOwner : uint8_t { library, caller };
@@ -105,6 +107,8 @@ class Scheduler {
 
   void begin_capture(Queue& queue);
   Graph end_capture(Queue& queue);
+  // Until the graph that the queue records is gone and has run.
+  void keep_with_graph(Queue& queue, std::shared_ptr<void> used);
   void replay(Queue& queue, const Graph& graph);
 
   void* allocate(int32_t device, uint64_t bytes, uint64_t alignment) noexcept;

@@ -10,11 +10,15 @@ namespace kina::tests {
 thread_local int64_t heap_left = -1;
 thread_local uint64_t heap_asked = 0;
 thread_local int64_t heap_live = 0;
+std::atomic<int64_t> heap_live_of_all{0};
 
 namespace {
 
 void give(void* data) noexcept {
-  if (data != nullptr) --heap_live;
+  if (data != nullptr) {
+    --heap_live;
+    --heap_live_of_all;
+  }
   std::free(data);
 }
 
@@ -31,6 +35,7 @@ void* operator new(size_t bytes) {
   void* data = std::malloc(bytes == 0 ? 1 : bytes);
   if (data == nullptr) throw std::bad_alloc();
   ++heap_live;
+  ++heap_live_of_all;
   return data;
 }
 void operator delete(void* data) noexcept { give(data); }

@@ -1,6 +1,7 @@
 // The heap of the test program, counted, and out of memory on demand.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace kina::tests {
@@ -10,5 +11,7 @@ namespace kina::tests {
 extern thread_local int64_t heap_left;
 extern thread_local uint64_t heap_asked;
 extern thread_local int64_t heap_live;
+// The last of them of all threads together.
+extern std::atomic<int64_t> heap_live_of_all;
 
 }  // namespace kina::tests
