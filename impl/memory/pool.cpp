@@ -98,6 +98,7 @@ Allocation PoolResource::take_slowly(const Request& request, Stream& stream) noe
   Lane* lane = lane_of(stream);
   const uint64_t needed = arena_.needed(request.bytes);
   if (lane == nullptr || needed == 0) return {nullptr, KINA_ERROR_OUT_OF_MEMORY};
+  if (is_short_of_slabs(request)) grow_for_slabs(sizes_.class_of(request.bytes), stream, lock);
   std::optional<bool> is_due;  // whether to collect rather than to grow
   if (needed > SizeClasses::kLargest) is_due = true;
   bool is_hit = true;

@@ -131,6 +131,9 @@ class PoolResource final : public Resource {
   void* take_among_slabs(const Request& request, uint32_t shelf) noexcept;
   // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
   Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
+  // Whether room for slabs is worth more than the free pieces that would do for the request.
+  bool is_short_of_slabs(const Request& request) const noexcept;
+  void grow_for_slabs(uint32_t size_class, Stream& stream, Lock& lock) noexcept;
   // One block that lies apart.
   void* take_apart(const Request& request, const Lane& here) noexcept;
   // Brings all blocks at hand together, and makes free pieces of the slabs that nobody uses. Leaves the lock meanwhile.
@@ -214,6 +217,7 @@ class PoolResource final : public Resource {
   uint64_t collected_blocks_ = 0;  // that were looked at then
   uint64_t collected_at_ = 0;      // allocations by then
   std::array<uint8_t, SizeClasses::kCount> demand_{};
+  std::array<uint8_t, SizeClasses::kCount> shortages_{};  // how often no slab was to be had since the last one
   std::array<uint32_t, SizeClasses::kCount> slab_counts_{};
   uint64_t shed_rounds_ = 0;
   uint64_t reserved_bytes_ = 0;       // spans that are held or on their way in or out

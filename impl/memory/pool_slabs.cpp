@@ -9,7 +9,7 @@ namespace kina {
 namespace {
 
 // Until a size was asked for so often its blocks come one by one from the arena, so that small pools are packed
-// exactly.
+// exactly; and until a slab of the size was so often not to be had.
 constexpr uint8_t kDemand = 8;
 // Where a slab can lie beside no other one it takes a place where others can follow.
 constexpr uint32_t kLooksForSlabs = 64;
@@ -72,7 +72,12 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   while (base == nullptr && (base = take_at_once(slab_request(size_class, blocks), lane.shelf())) == nullptr &&
          blocks > least)
     blocks = std::max(least, blocks / 2);
-  if (base == nullptr) return nullptr;
+  uint8_t& shortage = shortages_[size_class];
+  if (base == nullptr) {
+    shortage = std::min<uint8_t>(shortage + 1, kDemand);
+    return nullptr;
+  }
+  shortage = 0;
   Slab* slab = Slab::make(serial_, base, size_class, blocks, sizes_);
   if (slab == nullptr) {
     arena_.give(base, slab_request(size_class, blocks), lane.stamp());
@@ -93,6 +98,19 @@ void* PoolResource::take_apart(const Request& request, const Lane& here) noexcep
   if (block == nullptr) return nullptr;
   block->take(request, here.shelf(), 0);
   return block->address();
+}
+
+// Free pieces that hold a block but no slab would have threads come here for every block, one at a time.
+bool PoolResource::is_short_of_slabs(const Request& request) const noexcept {
+  return plan_.growth == KINA_GROWTH_GEOMETRIC && plan_.maximum_bytes == 0 && !was_refused_ &&
+         is_cut_from_slab(request) && shortages_[sizes_.class_of(request.bytes)] == kDemand;
+}
+
+void PoolResource::grow_for_slabs(uint32_t size_class, Stream& stream, Lock& lock) noexcept {
+  shortages_[size_class] = 0;
+  const Request least = slab_request(size_class, sizes_.least_blocks_of_slab(size_class));
+  const Step step = next_step(least.bytes, false);
+  if (step.kind == Step::Kind::grow) grow(step.bytes, alignment(), stream, lock);
 }
 
 // Slabs stay for long. One here and one there would cut the room for large blocks to pieces.

@@ -147,6 +147,30 @@ TEST(Pool, CountsExactlyOnOneThread) {
   expect_empty(pool);
 }
 
+// Free pieces everywhere, each with room for one block and for no slab.
+uint64_t upstream_calls_among_holes(KinaPoolParams params) {
+  params.initial_bytes = 8 * kMebibyte;
+  const Pool pool(params);
+  constexpr uint64_t kHole = 70'000;
+  std::vector<void*> large(params.initial_bytes / (kHole + 255));
+  for (void*& data : large) data = pool.take(kHole);
+  for (size_t i = 0; i < large.size(); i += 2) EXPECT_EQ(pool.give(large[i], kHole), Return::done);
+  const uint64_t before = pool.info().upstream_calls;
+  std::vector<void*> small;
+  for (int i = 0; i < 30; ++i) small.push_back(pool.take(SizeClasses::kLargest));
+  const uint64_t calls = pool.info().upstream_calls - before;
+  for (void* data : small) EXPECT_EQ(pool.give(data, SizeClasses::kLargest), Return::done);
+  for (size_t i = 1; i < large.size(); i += 2) EXPECT_EQ(pool.give(large[i], kHole), Return::done);
+  return calls;
+}
+
+TEST(Pool, GrowsForASizeThatItAlwaysHasToSearchFor) {
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  EXPECT_EQ(upstream_calls_among_holes(params), 1U);
+  params.maximum_bytes = 64 * kMebibyte;
+  EXPECT_EQ(upstream_calls_among_holes(params), 0U) << "what is bounded is packed";
+}
+
 TEST(Pool, ReusesWhatAnotherThreadGaveUp) {
   const Pool pool;
   std::vector<void*> blocks(2000);
