@@ -54,17 +54,8 @@ void LoggingResource::tell_given(void* data, const Request& request, const Strea
 
 void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
                              const Stream& stream) noexcept {
-  const RowDrain::Place place = drain_->begin();
-  if (place.row == nullptr) return;
-  LogRow& row = *place.row;
-  row.event = event;
-  row.status = status;
-  row.data = data;
-  row.bytes = request.bytes;
-  row.alignment = request.alignment;
-  row.stream = handle_of<KinaStream>(stream.handle);
-  row.resource = handle;
-  drain_->enter(place);
+  drain_->add({event, status, data, request.bytes, request.alignment, stream.handle, handle,
+               (uint64_t)pthread_self()});  // an integer here, a pointer on other systems
 }
 
 void LoggingResource::describe(KinaResourceInfo& info) const noexcept {

@@ -115,7 +115,7 @@ struct Frames {
   uint32_t skipped = 0;
 };
 
-// The frames of this file's own functions are left out.
+// The frames of the library's own functions that each row passes are left out.
 constexpr uint32_t kOwnFrames = 2;
 
 _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
@@ -145,10 +145,16 @@ uint64_t room_for(uint64_t capacity) {
 }
 
 // Large ones are pages that are zero until they are written.
-std::unique_ptr<LogRow[], void (*)(void*)> new_ring(uint64_t room) {
-  auto* rows = static_cast<LogRow*>(std::calloc(room, sizeof(LogRow)));
-  require<Message::out_of_host_memory>(rows != nullptr, "KINA-STATUS-44", {});
-  return {rows, &std::free};
+std::unique_ptr<void, void (*)(void*)> new_zeros(uint64_t count, uint64_t bytes_each) {
+  void* zeros = std::calloc(count, bytes_each);
+  require<Message::out_of_host_memory>(zeros != nullptr, "KINA-STATUS-44", {});
+  return {zeros, &std::free};
+}
+
+// The first address from there on that is `alignment`'s.
+void* aligned(void* from, uint64_t alignment) noexcept {
+  const auto address = reinterpret_cast<uint64_t>(from);
+  return static_cast<std::byte*>(from) + ((~address + 1) & (alignment - 1));
 }
 
 constexpr uint64_t kOneDropped = uint64_t{1} << 32;
@@ -159,11 +165,10 @@ RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name
     : capacity_(capacity),
       mask_(room_for(capacity) - 1),
       resource_name_(resource_name),
-      rows_(new_ring(mask_ + 1)),
+      memory_(new_zeros(mask_ + 2, sizeof(Row))),
+      rows_(static_cast<Row*>(aligned(memory_.get(), alignof(Row)))),
       frames_(new_array<uint64_t>(has_frames ? (mask_ + 1) * kFrames : 0)),
       forks_(forks()) {}
-
-bool RowDrain::is_in_other_process() const noexcept { return forks() != forks_; }
 
 // The thread takes no signals: they are the program's.
 bool RowDrain::start() noexcept {
@@ -191,51 +196,33 @@ void RowDrain::stop() noexcept {
 // The thread that empties the ring writes `read_` again and again, so callers look at it only where what they saw last
 // says that there is no room.
 bool RowDrain::has_room(uint64_t taken) noexcept {
-  const auto is_free = [&](uint64_t read) { return static_cast<uint32_t>(taken - read) < capacity_; };
-  if (is_free(seen_read_.load(std::memory_order_acquire))) [[likely]]
-    return true;
+  if (has_room(taken, seen_read_.load(std::memory_order_acquire))) return true;
   const uint64_t read = read_.load(std::memory_order_acquire);
   seen_read_.store(read, std::memory_order_release);
-  return is_free(read);
+  return has_room(taken, read);
 }
 
-RowDrain::Place RowDrain::begin() noexcept {
-  const uint64_t ticks = now_ticks();
-  if (is_in_other_process()) [[unlikely]] {
+bool RowDrain::search_place(uint64_t& place) noexcept {
+  if (is_in_other_process()) {
     drop();
-    return {};
+    return false;
   }
   uint64_t taken = taken_.load(std::memory_order_relaxed);
-  uint64_t next = 0;
-  bool has_place = false;
+  bool is_free = false;
   do {
-    has_place = has_room(taken);
-    next = has_place ? (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1) : taken + kOneDropped;
-  } while (!taken_.compare_exchange_weak(taken, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if (!has_place) [[unlikely]] {
-    drop();
-    return {};
-  }
-  const Place place{&row_at(taken), static_cast<uint32_t>(taken)};
-  place.row->order = static_cast<uint32_t>(taken + (taken >> 32) + 1);
-  place.row->time_nanoseconds = ticks;
-  place.row->thread = (uint64_t)pthread_self();  // an integer here, a pointer on other systems
-  place.row->frame_count = 0;
-  return place;
+    is_free = has_room(taken);
+  } while (!taken_.compare_exchange_weak(taken, is_free ? after(taken) : taken + kOneDropped, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed));
+  if (!is_free) drop();
+  place = taken;
+  return is_free;
 }
 
-void RowDrain::enter(const Place& place) noexcept {
-  if (frames_) [[unlikely]] {
-    Frames frames;
-    _Unwind_Backtrace(&add_frame, &frames);
-    place.row->frame_count = frames.count;
-    std::copy_n(frames.addresses.begin(), frames.count, frames_at(place.number));
-  }
-  __atomic_store_n(&place.row->entered, place.number + 1, __ATOMIC_RELEASE);
-  fence_lease();  // with the fence before the thread goes to sleep
-  const uint64_t wake_at = wake_at_.load(std::memory_order_relaxed);
-  if (wake_at != kNever && static_cast<int32_t>(place.number + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
-    wake();
+void RowDrain::add_frames(Row& row, uint64_t place) noexcept {
+  Frames frames;
+  _Unwind_Backtrace(&add_frame, &frames);
+  row.frame_count = static_cast<uint8_t>(frames.count);
+  std::copy_n(frames.addresses.begin(), frames.count, frames_at(place));
 }
 
 void RowDrain::wake() noexcept {
@@ -308,10 +295,13 @@ void RowDrain::doze(std::unique_lock<std::mutex>& lock, bool is_nap) noexcept {
 
 void RowDrain::deliver(uint64_t first, uint64_t last) noexcept {
   for (uint64_t index = first; index < last; ++index) {
-    LogRow& row = row_at(index);
-    order_ += static_cast<uint32_t>(row.order - order_);
-    row.order = order_;
-    row.time_nanoseconds = scale_.nanoseconds(row.time_nanoseconds);
+    const Row& noted = row_at(index);
+    order_ += static_cast<uint32_t>(noted.order - order_);
+    const LogRow row = {{noted.event, noted.status, noted.data, noted.bytes, uint64_t{1} << noted.alignment_log,
+                         noted.stream, noted.resource, noted.thread},
+                        order_,
+                        scale_.nanoseconds(noted.ticks),
+                        noted.frame_count};
     if (target_.callback != nullptr) {
       call_back(row, frames_at(index));
     } else {
@@ -324,17 +314,17 @@ void RowDrain::deliver(uint64_t first, uint64_t last) noexcept {
 void RowDrain::call_back(const LogRow& row, const uint64_t* frames) noexcept {
   KinaLogRow seen{};
   seen.struct_size = sizeof(seen);
-  seen.event = row.event;
-  seen.status = row.status;
+  seen.event = row.request.event;
+  seen.status = row.request.status;
   seen.frame_count = row.frame_count;
   seen.order = row.order;
   seen.time_nanoseconds = row.time_nanoseconds;
-  seen.thread = row.thread;
-  seen.bytes = row.bytes;
-  seen.alignment = row.alignment;
-  seen.data = row.data;
-  seen.stream = row.stream;
-  seen.resource = handle_of<KinaResource>(row.resource);
+  seen.thread = row.request.thread;
+  seen.bytes = row.request.bytes;
+  seen.alignment = row.request.alignment;
+  seen.data = row.request.data;
+  seen.stream = handle_of<KinaStream>(row.request.stream);
+  seen.resource = handle_of<KinaResource>(row.request.resource);
   seen.resource_name = resource_name_.c_str();
   seen.frames = frames;
   target_.callback(target_.context, &seen);
@@ -347,7 +337,7 @@ void RowDrain::settle() noexcept {
 }
 
 uint64_t RowDrain::bytes() const noexcept {
-  return sizeof(*this) + (mask_ + 1) * (sizeof(LogRow) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
+  return sizeof(*this) + (mask_ + 1) * (sizeof(Row) + (frames_ ? kFrames * sizeof(uint64_t) : 0));
 }
 
 void remember_at_exit(RowDrain* drain) {

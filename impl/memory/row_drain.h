@@ -3,12 +3,17 @@
 
 #include <pthread.h>
 
+#include <bit>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "impl/core/counted.h"
+#include "impl/core/lease.h"
+#include "impl/core/mutex.h"
+#include "impl/core/prefetch.h"
 #include "impl/memory/rows.h"
 #include "impl/memory/ticks.h"
 
@@ -23,7 +28,7 @@ struct RowTarget {
 
 class RowDrain final : public Counted {
  public:
-  // Throws OUT_OF_MEMORY where the ring cannot be had.
+  // Rows of `resource_name`. Throws OUT_OF_MEMORY where the ring cannot be had.
   RowDrain(uint64_t capacity, bool has_frames, const char* resource_name);
 
   RowTarget& target() noexcept { return target_; }
@@ -32,14 +37,30 @@ class RowDrain final : public Counted {
   // Delivers what waits and ends the thread. No row is delivered after it returns.
   void stop() noexcept;
 
-  // Where the calling thread writes its next row, which has its number, time and thread already; no row where the ring
-  // is full, and the row counts as dropped. `enter` makes it visible. Takes no lock.
-  struct Place {
-    LogRow* row = nullptr;
-    uint32_t number = 0;
-  };
-  Place begin() noexcept;
-  void enter(const Place& place) noexcept;
+  // Makes the request the next row. Where the ring is full the row is dropped, and counted. Takes no lock.
+  [[gnu::always_inline]] void add(const LoggedRequest& request) noexcept {
+    const uint64_t ticks = now_ticks();
+    uint64_t place = 0;
+    if (!take_place(place)) [[unlikely]]
+      return;
+    Row& row = row_at(place);
+    prefetch_to_write(&row_at(place + kAhead));
+    row.ticks = ticks;
+    row.thread = request.thread;
+    row.bytes = request.bytes;
+    row.stream = request.stream;
+    row.resource = request.resource;
+    row.data = request.data;
+    row.order = static_cast<uint32_t>(place + (place >> 32) + 1);
+    row.status = request.status;
+    row.event = static_cast<uint8_t>(request.event);
+    row.alignment_log = static_cast<uint8_t>(std::countr_zero(request.alignment));
+    row.frame_count = 0;
+    if (frames_) [[unlikely]]
+      add_frames(row, place);
+    enter(row, static_cast<uint32_t>(place));
+  }
+  bool has_frames() const noexcept { return frames_ != nullptr; }
   uint64_t dropped_rows() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t bytes() const noexcept;
 
@@ -49,6 +70,19 @@ class RowDrain final : public Counted {
  private:
   static constexpr uint64_t kNever = ~uint64_t{0};
 
+  // One row in the ring, a line of the cache: callers and the thread that empties the ring share no other. Without
+  // initialisers: a ring of many rows costs no memory until it is used.
+  struct alignas(64) Row {
+    uint64_t ticks, thread, bytes, stream, resource;
+    void* data;
+    uint32_t order;    // its low half
+    uint32_t entered;  // the row is whole when it has the number of its place
+    KinaStatus status;
+    uint8_t event, alignment_log, frame_count;
+  };
+  // Rows from here on whose line is asked for now: the thread that empties the ring had it last.
+  static constexpr uint64_t kAhead = 8;
+
   ~RowDrain() override = default;
   static void* run(void* drain) noexcept;
   void empty() noexcept;
@@ -57,17 +91,42 @@ class RowDrain final : public Counted {
   bool is_empty() const noexcept;
   uint64_t whole_rows() noexcept;
   void deliver(uint64_t first, uint64_t last) noexcept;
-  LogRow& row_at(uint64_t place) noexcept { return rows_[place & mask_]; }
+  Row& row_at(uint64_t place) noexcept { return rows_[place & mask_]; }
   uint64_t* frames_at(uint64_t place) noexcept { return frames_ ? frames_.get() + (place & mask_) * kFrames : nullptr; }
   void call_back(const LogRow& row, const uint64_t* frames) noexcept;
-  bool is_in_other_process() const noexcept;
+  bool is_in_other_process() const noexcept { return forks() != forks_; }
+
+  // The number of the next row is the low half of its place; false where there is none.
+  bool take_place(uint64_t& place) noexcept {
+    uint64_t taken = taken_.load(std::memory_order_relaxed);
+    const bool is_free = has_room(taken, seen_read_.load(std::memory_order_acquire)) && !is_in_other_process();
+    if (!is_free || !taken_.compare_exchange_strong(taken, after(taken), std::memory_order_acq_rel)) [[unlikely]]
+      return search_place(place);
+    place = taken;
+    return true;
+  }
+  [[gnu::cold]] bool search_place(uint64_t& place) noexcept;
+  static uint64_t after(uint64_t taken) noexcept {
+    return (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1);
+  }
+  bool has_room(uint64_t taken, uint64_t read) const noexcept { return static_cast<uint32_t>(taken - read) < capacity_; }
   bool has_room(uint64_t taken) noexcept;
+  [[gnu::cold, gnu::noinline]] void add_frames(Row& row, uint64_t place) noexcept;
+  // Makes the row visible.
+  void enter(Row& row, uint32_t number) noexcept {
+    __atomic_store_n(&row.entered, number + 1, __ATOMIC_RELEASE);
+    fence_lease();  // with the fence before the thread goes to sleep
+    const uint64_t wake_at = wake_at_.load(std::memory_order_relaxed);
+    if (wake_at != kNever && static_cast<int32_t>(number + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
+      wake();
+  }
   void drop() noexcept { dropped_.fetch_add(1, std::memory_order_relaxed); }
 
   const uint64_t capacity_;
   const uint64_t mask_;
   const std::string resource_name_;
-  const std::unique_ptr<LogRow[], void (*)(void*)> rows_;  // zeroed, without touching them
+  const std::unique_ptr<void, void (*)(void*)> memory_;  // zeroed, without touching it
+  Row* const rows_;
   const std::unique_ptr<uint64_t[]> frames_;               // kFrames for each row, or none
   const uint64_t forks_;
   RowTarget target_;

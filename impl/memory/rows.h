@@ -12,16 +12,19 @@ namespace kina {
 
 inline constexpr uint32_t kFrames = 16;
 
-// One request as the calling thread saw it. Without initialisers: a ring of many rows costs no memory until it is used.
-// In the ring the order is its low half, and the time is in ticks.
-struct LogRow {
-  uint64_t order, time_nanoseconds, thread, bytes, alignment, resource;
-  void* data;
-  KinaStream stream;
+// A request and how it went, as the calling thread knows it.
+struct LoggedRequest {
   KinaLogEvent event;
   KinaStatus status;
+  void* data;
+  uint64_t bytes, alignment, stream, resource, thread;
+};
+
+// One row as it is delivered.
+struct LogRow {
+  LoggedRequest request;
+  uint64_t order, time_nanoseconds;
   uint32_t frame_count;
-  uint32_t entered;  // of the ring: the row is whole when it has the number of its place
 };
 
 // A file descriptor that is closed at the end, unless it is stderr's.

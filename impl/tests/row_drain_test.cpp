@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "impl/core/handle.h"
+#include "impl/core/resource.h"
 
 namespace kina {
 namespace {
@@ -34,10 +34,7 @@ Ref<RowDrain> make_drain(uint64_t capacity, Seen& seen) {
 
 // Each row says the same thing in several fields, so that a torn one shows.
 void push(RowDrain& drain, uint64_t value) {
-  const RowDrain::Place place = drain.begin();
-  if (place.row == nullptr) return;
-  place.row->bytes = place.row->alignment = place.row->resource = value;
-  drain.enter(place);
+  drain.add({KINA_LOG_EVENT_ALLOCATE, KINA_SUCCESS, nullptr, value, kStorageAlignment, value, value, value});
 }
 
 void push_from_threads(RowDrain& drain, uint64_t threads, uint64_t rows_each) {
@@ -58,7 +55,8 @@ void expect_whole(const Seen& seen, uint64_t threads) {
     order = row.order;
     ASSERT_GE(row.time_nanoseconds + 1'000'000'000, time) << "a caller may read the time and be overtaken";
     time = row.time_nanoseconds;
-    ASSERT_TRUE(row.bytes == row.alignment && row.bytes == value_of(row.resource));
+    ASSERT_TRUE(row.bytes == row.thread && row.bytes == value_of(row.resource) && row.bytes == value_of(row.stream));
+    ASSERT_EQ(row.alignment, kStorageAlignment);
     const auto index = static_cast<int64_t>(row.bytes & 0xFFFFFFFF);
     ASSERT_GT(index, newest[row.bytes >> 32]) << "rows of one thread come in its order";
     newest[row.bytes >> 32] = index;
