@@ -249,7 +249,7 @@ typedef struct KinaResourceInfo { /* 168; output struct */
     uint64_t     alignment;        /*  32 of every block, in bytes */
     uint64_t     maximum_bytes;    /*  40 0: no limit of its own */
     uint64_t     live_bytes;       /*  48 allocated and not yet deallocated, as requested */
-    uint64_t     peak_bytes;       /*  56 highest live_bytes; of a pool that several threads use, to 1 MiB for each */
+    uint64_t     peak_bytes;       /*  56 highest live_bytes; of a pool or logs that threads share, to 1 MiB for each */
     uint64_t     live_blocks;      /*  64 */
     uint64_t     reserved_bytes;   /*  72 taken from upstream and not given back */
     uint64_t     leaked_bytes;     /*  80 never given back: a device may still use them, or giving back failed */

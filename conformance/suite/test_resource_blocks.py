@@ -361,7 +361,7 @@ def test_of_racing_deallocations_exactly_one_succeeds(rt: Executor, kind: str) -
 
 
 @memory_case("P44")
-@clause("KINA-RESOURCE-30", "b01284c0")
+@clause("KINA-RESOURCE-30", "1f23671e")
 @clause("KINA-RESOURCE-31", "4e67ba81")
 @pytest.mark.parametrize("kind", KINDS)
 def test_counters_are_exact(rt: Executor, kind: str) -> None:

@@ -221,7 +221,7 @@ class Behind(RuleBasedStateMachine):
 @clause("KINA-RESOURCE-25", "ad00dacf")
 @clause("KINA-RESOURCE-26", "6d474f79")
 @clause("KINA-RESOURCE-27", "7b885c86")
-@clause("KINA-RESOURCE-30", "b01284c0")
+@clause("KINA-RESOURCE-30", "1f23671e")
 @clause("KINA-RESOURCE-70", "1cb0f294")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_laws_hold_on_devices_that_run_behind_the_call(rt: Executor, kind: str) -> None:

@@ -335,7 +335,7 @@ class Resources(RuleBasedStateMachine):
 @clause("KINA-RESOURCE-9", "970f60fc")
 @clause("KINA-RESOURCE-12", "57537804")
 @clause("KINA-RESOURCE-16", "cc697a09")
-@clause("KINA-RESOURCE-30", "b01284c0")
+@clause("KINA-RESOURCE-30", "1f23671e")
 @clause("KINA-RESOURCE-65", "60dd9f1c")
 class TestResources(Resources.TestCase):  # type: ignore[misc,valid-type]
     """The laws of resources hold over every sequence of calls."""

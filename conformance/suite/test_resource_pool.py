@@ -15,7 +15,19 @@ from hypothesis import strategies as st
 from kina_conformance import Executor, clause
 from kina_conformance.alone import PATIENCE
 from kina_conformance.memory_cases import memory_case
-from kina_conformance.resources import HOST, Custom, Info, address, allocate, deallocate, host, limit, pool, release
+from kina_conformance.resources import (
+    HOST,
+    Custom,
+    Info,
+    Rows,
+    address,
+    allocate,
+    deallocate,
+    host,
+    limit,
+    pool,
+    release,
+)
 
 MIB = 1 << 20
 
@@ -51,9 +63,10 @@ def test_cache_hits_count_allocations_that_needed_no_upstream(rt: Executor) -> N
     assert len({address(rt, block) for block in blocks}) == 5
 
 
-@clause("KINA-RESOURCE-30", "b01284c0")
-def test_the_peak_over_several_threads_is_off_by_a_mebibyte_for_each(rt: Executor) -> None:
-    resource = pool(rt)
+@clause("KINA-RESOURCE-30", "1f23671e")
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_the_peak_over_several_threads_is_off_by_a_mebibyte_for_each(rt: Executor, is_logged: bool) -> None:
+    resource = Rows(rt).make(pool(rt)) if is_logged else pool(rt)
     library, null, all_hold = rt.lib.library, rt.ffi.NULL, threading.Barrier(4)
     answers: list[int] = []
 

@@ -27,6 +27,9 @@ class Counted {
   void release() const noexcept {
     if (!is_lasting_ && references_.fetch_sub(1, std::memory_order_acq_rel) == 1) last_reference_gone();
   }
+  // The same for many at once, by somebody who has one more.
+  void retain_many(uint64_t count) const noexcept { references_.fetch_add(count, std::memory_order_relaxed); }
+  void release_many(uint64_t count) const noexcept { references_.fetch_sub(count, std::memory_order_release); }
 
  protected:
   enum class Life : uint8_t { counted, lasting };  // lasting ones never end, so that nobody needs to count

@@ -21,12 +21,6 @@ Mutex& release_mutex() noexcept {
   return *mutex;
 }
 
-void raise_to(std::atomic<uint64_t>& peak, uint64_t value) noexcept {
-  uint64_t seen = peak.load(kRelaxed);
-  while (seen < value && !peak.compare_exchange_weak(seen, value, kRelaxed)) {
-  }
-}
-
 // Names the bound that is in the way, where one of the resources that a request passes has such a bound.
 Error out_of_memory(uint64_t bytes, const Resource& resource) {
   constexpr const char* kClause = "KINA-STATUS-44";
@@ -110,7 +104,7 @@ void Resource::leak(void* data, uint64_t bytes, uint64_t alignment) noexcept {
 
 void Resource::count_taken(const Request& request) noexcept {
   const uint64_t live = counters_.live_bytes.fetch_add(request.bytes, kRelaxed) + request.bytes;
-  raise_to(counters_.peak_bytes, live);
+  counters_.raise_peak(static_cast<int64_t>(live));
   counters_.allocations.fetch_add(1, kRelaxed);
 }
 
@@ -202,6 +196,7 @@ Release try_release(uint64_t handle) noexcept {
     if (is_installed) return Release::busy;
     if (!is_live) return Release::stale;
   }
+  resource->handle_ended();
   resource->release();  // the counted name's reference; `resource` is the last one if nothing else needs it
   return Release::done;
 }

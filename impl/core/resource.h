@@ -56,6 +56,13 @@ struct ResourceCounters {
   std::atomic<uint64_t> leaked_bytes{0}, leaked_blocks{0};
   std::atomic<uint64_t> upstream_calls{0}, cache_hits{0};
 
+  // Below zero: what another thread has counted is still on its way.
+  void raise_peak(int64_t live) noexcept {
+    uint64_t seen = peak_bytes.load(std::memory_order_relaxed);
+    while (live > static_cast<int64_t>(seen) &&
+           !peak_bytes.compare_exchange_weak(seen, static_cast<uint64_t>(live), std::memory_order_relaxed)) {
+    }
+  }
   uint64_t live_blocks() const noexcept {
     const uint64_t gone = deallocations.load(std::memory_order_relaxed);  // first: never more than there were
     return allocations.load(std::memory_order_relaxed) - gone;
@@ -108,6 +115,9 @@ class Resource : public Leasable {
   virtual void describe(KinaResourceInfo& info) const noexcept;
   // Gives unused bytes beyond `keep_bytes` back upstream; returns how many.
   virtual uint64_t trim(uint64_t keep_bytes) noexcept { return upstream_ ? upstream_->trim(keep_bytes) : 0; }
+
+  // Its counted handle has ended, and what the handle kept is about to be given back.
+  virtual void handle_ended() noexcept {}
 
   void release() const noexcept {
     while (!release_one_not_of(2))

@@ -15,6 +15,10 @@ namespace kina {
 
 class PoolResource;
 
+// Guards which caches belong to which pool, which logging resource each is told of, and whether a pool that nobody
+// refers to any more still has live blocks.
+Mutex& caches_mutex() noexcept;
+
 // A lock that its owner, one thread, takes by two plain stores; who visits fences all threads first. Visitors come one
 // at a time, for a trim, an exhausted pool or its end. No fork waits for it: a child leaves alone what another thread
 // held.
@@ -148,6 +152,11 @@ class CacheCounters {
   }
   void missed() noexcept { add(misses, 1); }
 
+  // Moves all but the bytes and their peak to what all see.
+  void fold_calls(ResourceCounters& to) noexcept;
+  // Adds everything to a report of what all see so far; `peak` is of bytes that were live at once.
+  void add_to(KinaResourceInfo& info, int64_t& peak) const noexcept;
+
   std::atomic<uint64_t> live_bytes{0};  // changes since the last fold; below zero where others allocated
   std::atomic<int64_t> high_bytes{0};
   std::atomic<uint64_t> allocations{0}, deallocations{0};
@@ -161,6 +170,15 @@ class CacheCounters {
     counter.store(sum, std::memory_order_relaxed);
     return sum;
   }
+};
+
+// What its thread takes and gives through a logging resource right above the pool.
+struct LoggedCalls {
+  LoggingResource* resource = nullptr;  // there at least until it is taken away here; guarded by the cache's lock
+  CacheCounters counters;               // of this resource
+  CallNames names;                      // what the thread called it, and the stream
+  const Stream* stream = nullptr;
+  uint64_t thread = 0;  // as rows have it
 };
 
 // Belongs to its thread, which may look at it when the pool is gone. All but names and the serial is guarded by `lock`;
@@ -210,12 +228,9 @@ class alignas(128) PoolCache {
   // These are of its thread alone: the names of `current`, where it has some, and what the pool was called last.
   CallNames names;
   uint64_t pool_name = 0;
-  // The names of a logging resource right above the pool and of a stream, and what they name.
-  CallNames logged_names;
-  LoggingResource* logging = nullptr;
-  const Stream* logged_stream = nullptr;
+  LoggedCalls logged;
   void forget_names() noexcept {
-    names = logged_names = {};
+    names = logged.names = {};
     pool_name = 0;
   }
 

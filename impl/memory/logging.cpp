@@ -1,8 +1,6 @@
 // Which requests become rows, and when.
 #include "impl/memory/logging.h"
 
-#include "impl/core/stream.h"
-
 namespace kina {
 
 LoggingResource::LoggingResource(const Ref<Resource>& upstream, const KinaLoggingParams& params, Descriptor file)
@@ -25,6 +23,7 @@ LoggingResource::~LoggingResource() {
 }
 
 Allocation LoggingResource::do_take(const Request& request, Stream& stream) noexcept {
+  if (pool_of_caches_.load(kRelaxed) != nullptr) fold_own_bytes();
   const Allocation made = AdaptorResource::do_take(request, stream);
   report(KINA_LOG_EVENT_ALLOCATE, made.status, made.data, request, stream);
   return made;
@@ -42,26 +41,9 @@ void LoggingResource::note_given(void* data, const Request& request, Stream& str
   report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
 }
 
-void LoggingResource::tell_taken(void* data, const Request& request, const Stream& stream) noexcept {
-  count_taken(request);
-  report(KINA_LOG_EVENT_ALLOCATE, KINA_SUCCESS, data, request, stream);
-}
-
-void LoggingResource::tell_given(void* data, const Request& request, const Stream& stream) noexcept {
-  count_given(request);
-  report(KINA_LOG_EVENT_DEALLOCATE, KINA_SUCCESS, data, request, stream);
-}
-
 void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
                              const Stream& stream) noexcept {
-  drain_->add({event, status, data, request.bytes, request.alignment, stream.handle, handle,
-               (uint64_t)pthread_self()});  // an integer here, a pointer on other systems
-}
-
-void LoggingResource::describe(KinaResourceInfo& info) const noexcept {
-  AdaptorResource::describe(info);
-  info.metadata_bytes += drain_->bytes();
-  info.dropped_rows = drain_->dropped_rows();
+  report(event, status, data, request, stream, name_of_thread());
 }
 
 }  // namespace kina

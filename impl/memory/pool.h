@@ -52,6 +52,11 @@ class PoolResource final : public Resource {
   // Adds what the cache has counted to what all see: live bytes and their peak, or everything.
   void fold_bytes(PoolCache& cache) noexcept;
   void fold(PoolCache& cache) noexcept;
+  // What callers do through `logging`, as far as caches have counted it; and the end of that, for good.
+  void add_logged(const LoggingResource& logging, KinaResourceInfo& info, int64_t& peak) const noexcept;
+  void stop_logging(const LoggingResource& logging) noexcept;
+  // With the lock of all caches and that of `cache`.
+  static void stop_logging(PoolCache& cache) noexcept;
   // With the lock of all caches: takes everything back from `cache`, which may belong to another pool afterwards.
   void close(PoolCache& cache) noexcept;
 

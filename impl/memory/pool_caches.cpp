@@ -10,18 +10,17 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// Guards which caches belong to which pool, and whether a pool that nobody refers to any more still has live blocks.
-Mutex& caches_mutex() noexcept {
-  static Lasting<Mutex> mutex;
-  return *mutex;
-}
-
 uint32_t next_number() noexcept {
   static std::atomic<uint64_t> last{0};
   return static_cast<uint32_t>(last.fetch_add(1, kRelaxed) % Block::kCacheMask + 1);
 }
 
 }  // namespace
+
+Mutex& caches_mutex() noexcept {
+  static Lasting<Mutex> mutex;
+  return *mutex;
+}
 
 void OwnersLock::give_way() noexcept {
   do {
@@ -158,6 +157,7 @@ void PoolResource::close(PoolCache& cache) noexcept {
 }
 
 void PoolResource::unlink(PoolCache& cache) noexcept {
+  stop_logging(cache);
   fold(cache);
   mutex_.end(cache.residence);
   while (cache.streams != nullptr) delete std::exchange(cache.streams, cache.streams->next);
@@ -293,22 +293,26 @@ void PoolResource::fold_bytes(PoolCache& cache) noexcept {
 
 void PoolResource::fold(PoolCache& cache) noexcept {
   fold_bytes(cache);
-  CacheCounters& from = cache.counters;
-  ResourceCounters& to = counters();
-  const uint64_t allocations = from.allocations.exchange(0, kRelaxed);
-  const uint64_t deallocations = from.deallocations.exchange(0, kRelaxed);
-  to.allocations.fetch_add(allocations, kRelaxed);
-  to.deallocations.fetch_add(deallocations, kRelaxed);
-  to.cache_hits.fetch_add(allocations - from.misses.exchange(0, kRelaxed), kRelaxed);
+  cache.counters.fold_calls(counters());
 }
 
-void PoolResource::raise_peak(uint64_t live) noexcept {
-  std::atomic<uint64_t>& peak = counters().peak_bytes;
-  uint64_t seen = peak.load(kRelaxed);
-  // Below zero: what another thread has counted is still on its way.
-  while (static_cast<int64_t>(live) > static_cast<int64_t>(seen) && !peak.compare_exchange_weak(seen, live, kRelaxed)) {
-  }
+void CacheCounters::add_to(KinaResourceInfo& info, int64_t& peak) const noexcept {
+  const uint64_t taken = allocations.load(kRelaxed);
+  info.live_bytes += live_bytes.load(kRelaxed);
+  info.allocations += taken;
+  info.deallocations += deallocations.load(kRelaxed);
+  info.cache_hits += taken - std::min(taken, misses.load(kRelaxed));
+  peak += high_bytes.load(kRelaxed);
 }
+
+void CacheCounters::fold_calls(ResourceCounters& to) noexcept {
+  const uint64_t taken = allocations.exchange(0, kRelaxed);
+  to.allocations.fetch_add(taken, kRelaxed);
+  to.deallocations.fetch_add(deallocations.exchange(0, kRelaxed), kRelaxed);
+  to.cache_hits.fetch_add(taken - misses.exchange(0, kRelaxed), kRelaxed);
+}
+
+void PoolResource::raise_peak(uint64_t live) noexcept { counters().raise_peak(static_cast<int64_t>(live)); }
 
 // A collection costs what all blocks at hand cost to look at. Where it helps a small request alone, that has to be
 // spread over many allocations; otherwise the pool rather grows.
@@ -326,14 +330,8 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   auto peak = static_cast<int64_t>(info.live_bytes);
   info.metadata_bytes = sizeof(*this) - sizeof(arena_);
   for (const PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
-    const CacheCounters& counted = cache->counters;
-    info.live_bytes += counted.live_bytes.load(kRelaxed);
-    const uint64_t allocations = counted.allocations.load(kRelaxed);
-    info.allocations += allocations;
-    info.deallocations += counted.deallocations.load(kRelaxed);
-    info.cache_hits += allocations - std::min(allocations, counted.misses.load(kRelaxed));
-    peak += counted.high_bytes.load(kRelaxed);
-    info.metadata_bytes += sizeof(PoolCache) + counted.streams.load(kRelaxed) * sizeof(StreamCache);
+    cache->counters.add_to(info, peak);
+    info.metadata_bytes += sizeof(PoolCache) + cache->counters.streams.load(kRelaxed) * sizeof(StreamCache);
   }
   info.live_blocks = info.allocations - info.deallocations;
   info.peak_bytes = std::max(info.peak_bytes, static_cast<uint64_t>(std::max(peak, int64_t{0})));

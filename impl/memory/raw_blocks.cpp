@@ -86,7 +86,7 @@ void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Str
   if (cache == nullptr || cache->owner != thread) return;
   LoggingResource* logging = source.as_logging();
   const Resource* pool = logging == nullptr ? &source : source.upstream();
-  const CacheLock lock(cache->lock);
+  std::unique_lock lock(cache->lock);
   if (!cache->is_open || cache->pool != pool || !is_at_hand_for(*cache, place)) return;
   if (stream == 0 && !thread->scopes.is_empty()) return;
   CallNames learnt{resource, stream, resources().place_of(resource),
@@ -96,10 +96,9 @@ void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Str
   if (logging == nullptr) {
     cache->names = cache->current->names = learnt;
     cache->pool_name = learnt.resource;
-  } else if (!cache->is_ordered) {
-    cache->logged_names = learnt;
-    cache->logging = logging;
-    cache->logged_stream = &place;
+  } else {
+    lock.unlock();
+    learn_logged(*cache, *logging, learnt, place);
   }
 }
 

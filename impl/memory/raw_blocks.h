@@ -12,6 +12,8 @@ bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment
 // The same through a logging resource right above the pool, which is told of each block.
 void* take_logged(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
 bool give_logged(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept;
+// From here on those two serve the calling thread, which owns `cache`, under these names.
+void learn_logged(PoolCache& cache, LoggingResource& logging, const CallNames& names, const Stream& place) noexcept;
 // The ordinary way has served the calling thread under these names; `stream` stands for `place`.
 void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 

@@ -44,7 +44,7 @@ class RowDrain final : public Counted {
     if (!take_place(place)) [[unlikely]]
       return;
     Row& row = row_at(place);
-    prefetch_to_write(&row_at(place + kAhead));
+    ask_to_write(&row_at(place + kAhead));
     row.ticks = ticks;
     row.thread = request.thread;
     row.bytes = request.bytes;
@@ -109,7 +109,9 @@ class RowDrain final : public Counted {
   static uint64_t after(uint64_t taken) noexcept {
     return (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1);
   }
-  bool has_room(uint64_t taken, uint64_t read) const noexcept { return static_cast<uint32_t>(taken - read) < capacity_; }
+  bool has_room(uint64_t taken, uint64_t read) const noexcept {
+    return static_cast<uint32_t>(taken - read) < capacity_;
+  }
   bool has_room(uint64_t taken) noexcept;
   [[gnu::cold, gnu::noinline]] void add_frames(Row& row, uint64_t place) noexcept;
   // Makes the row visible.
@@ -127,7 +129,7 @@ class RowDrain final : public Counted {
   const std::string resource_name_;
   const std::unique_ptr<void, void (*)(void*)> memory_;  // zeroed, without touching it
   Row* const rows_;
-  const std::unique_ptr<uint64_t[]> frames_;               // kFrames for each row, or none
+  const std::unique_ptr<uint64_t[]> frames_;  // kFrames for each row, or none
   const uint64_t forks_;
   RowTarget target_;
   pthread_t thread_{};

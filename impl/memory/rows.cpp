@@ -72,8 +72,8 @@ void RowFile::write(const LogRow& row, const uint64_t* frames) noexcept {
   const LoggedRequest& request = row.request;
   const StatusRow* status = find_status(request.status);
   append_format(is_json_ ? kJson : kText, row.order, row.time_nanoseconds, request.thread, word_of_event(request.event),
-                status == nullptr ? "UNKNOWN" : status->name, request.bytes, request.alignment,
-                number_of(request.data), request.stream, request.resource);
+                status == nullptr ? "UNKNOWN" : status->name, request.bytes, request.alignment, number_of(request.data),
+                request.stream, request.resource);
   append(name_.data(), name_.size());
   if (!is_json_) return append("\n", 1);
   append("\"", 1);

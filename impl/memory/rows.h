@@ -1,6 +1,8 @@
 // The rows of a logging resource and where they are written to.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <cstddef>
 #include <string>
@@ -11,6 +13,9 @@
 namespace kina {
 
 inline constexpr uint32_t kFrames = 16;
+
+// The calling thread, as rows have it: an integer here, a pointer on other systems.
+inline uint64_t name_of_thread() noexcept { return (uint64_t)pthread_self(); }
 
 // A request and how it went, as the calling thread knows it.
 struct LoggedRequest {

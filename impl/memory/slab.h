@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "impl/core/prefetch.h"
 #include "impl/core/resource.h"
 #include "impl/memory/arena.h"
 
@@ -77,16 +78,6 @@ static_assert(granules_of(SizeClasses::kCount - 1) * kStorageAlignment == SizeCl
 // A few bits of a pool's serial that lie where the address of a block has none; 0 where the serial has more.
 constexpr uint64_t pool_tag(uint64_t serial) noexcept {
   return serial >> 24 != 0 ? 0 : serial >> 8 << 48 | (serial & 0xFF);
-}
-
-// Or another core would be asked twice for the line: to read it, and to write. Processors that do not know how ignore
-// it, which the compiler does not count on.
-inline void ask_to_write(const void* line) noexcept {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
 }
 
 // The record of one block. While it is live `word` says what was asked for, on which shelf's stream, and whose cache it
