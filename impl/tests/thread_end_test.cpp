@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "impl/core/sanitizers.h"
 #include "kina_runtime.h"
 
 namespace {
@@ -114,6 +115,8 @@ TEST_P(ThreadEnd, LeavesNoCacheOfAPool) {
   succeed(runtime_resource_release(pool));
 }
 
-INSTANTIATE_TEST_SUITE_P(InEachRound, ThreadEnd, testing::Range(1, PTHREAD_DESTRUCTOR_ITERATIONS + 1));
+// ThreadSanitizer's own part of a thread ends before the later rounds: nothing that it watches can run there.
+constexpr int kRounds = kina::kIsThreadSanitized ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS;
+INSTANTIATE_TEST_SUITE_P(InEachRound, ThreadEnd, testing::Range(1, kRounds + 1));
 
 }  // namespace
