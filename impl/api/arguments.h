@@ -110,7 +110,8 @@ class HandleArgument {
     require<Message::null_handle>(handle_ != nullptr || null_ == Null::allowed, "KINA-STATUS-28", argument_,
                                   argument_.name);
   }
-  void resolve() {
+  // In the call itself: a part of its own would want the argument in memory.
+  [[gnu::always_inline]] void resolve() {
     if (handle_ == nullptr) return;
     object_ = look_up(table_, value_of(handle_));
     if (!object_) [[unlikely]]

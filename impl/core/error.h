@@ -105,14 +105,16 @@ Error make_error(const char* clause, Argument argument, const Values&... values)
   return error;
 }
 
-// The caller's fault: a clause of the contract is broken.
+// The caller's fault: a clause of the contract is broken. Values come as copies, out of line: what a check looks at
+// stays in registers, for nobody needs its address.
 template <Message kMessage, class... Values>
-[[noreturn]] void refuse(const char* clause, Argument argument, const Values&... values) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const char* clause, Argument argument, Values... values) {
   throw make_error<kMessage>(clause, argument, values...);
 }
 
 template <Message kMessage, class... Values>
-void require(bool condition, const char* clause, Argument argument, const Values&... values) {
+[[gnu::always_inline]] inline void require(bool condition, const char* clause, Argument argument,
+                                           const Values&... values) {
   if (!condition) [[unlikely]]
     refuse<kMessage>(clause, argument, values...);
 }
