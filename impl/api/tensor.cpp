@@ -49,7 +49,8 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     dereference(made, ordered);
     const DtypeRow* row = find_dtype(dtype);
     View view;
-    check_geometry(view.geometry, shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
+    const Reach reach =
+        check_geometry(view.geometry, shape, nullptr, ndim, row == nullptr ? 1 : row->bytes, {2, "shape"});
     Device* known = known_device(device_type, device_id);
     if (known == nullptr) require_device_id(device_type, device_id, {6, "device_id"});
     require_stream_of(device_type, device_id, ordered);
@@ -62,8 +63,7 @@ KinaStatus runtime_alloc(KinaTensor* out, const int64_t* shape, int32_t ndim, Ki
     Stream& place = ordered ? *ordered : current_stream(device);
     require_announced(place);
     view.dtype = dtype;
-    const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * row->bytes;
-    Hold storage = Storage::allocate(bytes, place);
+    Hold storage = Storage::allocate(static_cast<uint64_t>(reach.count) * row->bytes, place);
     view.data = storage->data();
     const uint64_t name = ordered ? value_of(stream) : place.handle.load();
     NewTensor(std::move(storage), device, name, KINA_FLAG_OWNED, view).publish(*made);

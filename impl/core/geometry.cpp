@@ -26,27 +26,69 @@ int32_t sorted_axes(const Geometry& geometry, int32_t* axes) noexcept {
 }
 
 // Adds an axis of more than one entry in front of those that `reach` has seen. False where the span leaves 64 bits.
-bool widen(Reach& reach, int64_t extent, int64_t stride) noexcept {
+inline bool widen(Reach& reach, int64_t extent, int64_t stride) noexcept {
   Span& span = reach.span;
   reach.is_nested &= magnitude_of(stride) > static_cast<uint64_t>(span.high) - static_cast<uint64_t>(span.low);
   int64_t last = 0;
-  bool fits = !__builtin_mul_overflow(extent - 1, stride, &last);
-  fits &= !__builtin_add_overflow(span.low, std::min<int64_t>(last, 0), &span.low);
-  fits &= !__builtin_add_overflow(span.high, std::max<int64_t>(last, 0), &span.high);
-  return fits;
+  const bool fits = !__builtin_mul_overflow(extent - 1, stride, &last);
+  return fits && !(stride < 0 ? __builtin_add_overflow(span.low, last, &span.low)
+                              : __builtin_add_overflow(span.high, last, &span.high));
 }
 
 // For so many elements and two more.
-bool has_room(int64_t elements, uint64_t element_bytes) noexcept {
+bool has_room(int64_t elements, int64_t element_bytes) noexcept {
   int64_t reach = 0;
-  return !__builtin_add_overflow(elements, 2, &reach) &&
-         !__builtin_mul_overflow(reach, static_cast<int64_t>(element_bytes), &reach);
+  return !__builtin_add_overflow(elements, 2, &reach) && !__builtin_mul_overflow(reach, element_bytes, &reach);
 }
 
-[[noreturn]] void refuse_negative_extent(const Geometry& geometry, Argument argument) {
-  int32_t axis = 0;
-  while (geometry.extents[axis] >= 0) ++axis;
-  refuse<Message::negative_extent>("KINA-TENSOR-15", argument, argument.name, geometry.extents[axis], axis);
+constexpr Reach kNoReach{{0, -1}, true, 0};
+
+// Row-major strides. False where the bytes do not fit, or an extent is negative.
+bool fill_compact(Geometry& geometry, Reach& reach, const int64_t* extents, int64_t element_bytes) noexcept {
+  int64_t least = 1;     // extent
+  int64_t count = 1;     // of elements, where an empty axis had one: the stride of the next axis
+  bool is_over = false;  // that does not fit
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    const int64_t extent = extents[axis];
+    geometry.extents[axis] = extent;
+    geometry.strides[axis] = count;
+    least = std::min(least, extent);
+    is_over |= __builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count);
+  }
+  if (least > 0) [[likely]] {
+    reach.span.high = count - 1;
+    reach.count = count;
+    return !is_over && has_room(count - 1, element_bytes);
+  }
+  reach = kNoReach;
+  int64_t bytes = 0;
+  return least == 0 && !is_over && !__builtin_mul_overflow(count, element_bytes, &bytes);
+}
+
+// The same for strides that the caller gives.
+bool fill_strided(Geometry& geometry, Reach& filled, const int64_t* extents, const int64_t* strides,
+                  int64_t element_bytes) noexcept {
+  Reach reach;
+  int64_t least = 1;
+  int64_t bytes = 0;
+  bool is_over = false;
+  bool has_span = true;  // the span fits, which counts where there are elements
+  for (int32_t axis = geometry.ndim; axis-- > 0;) {
+    const int64_t extent = extents[axis];
+    const int64_t stride = strides[axis];
+    geometry.extents[axis] = extent;
+    geometry.strides[axis] = stride;
+    least = std::min(least, extent);
+    if (extent <= 1) continue;
+    has_span &= widen(reach, extent, stride);
+    is_over |= __builtin_mul_overflow(reach.count, extent, &reach.count);
+  }
+  is_over |= __builtin_mul_overflow(reach.count, element_bytes, &bytes);
+  filled = least > 0 ? reach : kNoReach;
+  if (least > 0) [[likely]]
+    return !is_over && has_span && has_room(reach.span.high, element_bytes) && reach.span.low != INT64_MIN &&
+           has_room(-reach.span.low, element_bytes);
+  return least == 0 && !is_over;
 }
 
 }  // namespace
@@ -58,38 +100,21 @@ Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_
   return geometry;
 }
 
-Reach check_geometry(Geometry& geometry, const int64_t* extents, const int64_t* strides, int32_t ndim,
-                     uint64_t element_bytes, Argument argument, const char* overflow) {
-  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, "ndim", ndim);
+bool fill_geometry(Geometry& geometry, Reach& reach, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                   uint64_t element_bytes) noexcept {
+  if (ndim < 0 || ndim > KINA_MAX_NDIM) return false;
   geometry.ndim = ndim;
-  Reach reach;
-  int64_t least = 1;     // extent
-  int64_t count = 1;     // of elements, where an empty axis had one: the compact stride of the next axis
-  int64_t bytes = 0;     // of so many
-  bool fits = true;      // these
-  bool has_span = true;  // the span fits, which counts where there are elements
-  for (int32_t axis = ndim; axis-- > 0;) {
-    const int64_t extent = extents[axis];
-    const int64_t stride = strides == nullptr ? count : strides[axis];
-    geometry.extents[axis] = extent;
-    geometry.strides[axis] = stride;
-    least = std::min(least, extent);
-    if (strides != nullptr && extent > 1) has_span &= widen(reach, extent, stride);
-    fits &= !__builtin_mul_overflow(count, std::max<int64_t>(extent, 1), &count);
-  }
-  if (least < 0) [[unlikely]]
-    refuse_negative_extent(geometry, argument);
-  fits = fits && !__builtin_mul_overflow(count, static_cast<int64_t>(element_bytes), &bytes);
-  Span& span = reach.span;
-  if (least == 0) {
-    reach = {{0, -1}, true};
-  } else if (fits) {
-    if (strides == nullptr) span.high = count - 1;
-    fits =
-        has_span && has_room(span.high, element_bytes) && span.low != INT64_MIN && has_room(-span.low, element_bytes);
-  }
-  require<Message::shape_overflow>(fits, overflow, argument, argument.name);
-  return reach;
+  const auto element = static_cast<int64_t>(element_bytes);
+  return strides == nullptr ? fill_compact(geometry, reach, extents, element)
+                            : fill_strided(geometry, reach, extents, strides, element);
+}
+
+void refuse_geometry(const Geometry& geometry, int32_t ndim, Argument argument, const char* overflow) {
+  require<Message::rank_out_of_range>(ndim >= 0 && ndim <= KINA_MAX_NDIM, "KINA-TENSOR-15", argument, "ndim", ndim);
+  for (int32_t axis = 0; axis < ndim; ++axis)
+    require<Message::negative_extent>(geometry.extents[axis] >= 0, "KINA-TENSOR-15", argument, argument.name,
+                                      geometry.extents[axis], axis);
+  refuse<Message::shape_overflow>(overflow, argument, argument.name);
 }
 
 void make_compact(Geometry& geometry) noexcept {

@@ -70,15 +70,29 @@ struct Span {
 struct Reach {
   Span span;
   bool is_nested = true;  // each axis steps over all that lie behind it: nothing overlaps
+  int64_t count = 1;      // of elements
 };
 
 // Rank, extents, element count and byte size are in range, else INVALID_SHAPE. Strides become compact row-major when
 // `strides` is NULL. The span in bytes of `element_bytes` elements is checked as well. `overflow` is the clause that an
 // overflow breaks.
-Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
-                     uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
+inline Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                            uint64_t element_bytes, Argument argument, const char* overflow = "KINA-STATUS-25");
 Geometry checked_geometry(const int64_t* extents, const int64_t* strides, int32_t ndim, uint64_t element_bytes,
                           Argument argument, const char* overflow = "KINA-STATUS-25");
+
+// The two halves: false where something is out of range, and which that is.
+bool fill_geometry(Geometry& filled, Reach& reach, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                   uint64_t element_bytes) noexcept;
+[[noreturn]] void refuse_geometry(const Geometry& filled, int32_t ndim, Argument argument, const char* overflow);
+
+inline Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                            uint64_t element_bytes, Argument argument, const char* overflow) {
+  Reach reach;
+  if (!fill_geometry(filled, reach, extents, strides, ndim, element_bytes)) [[unlikely]]
+    refuse_geometry(filled, ndim, argument, overflow);
+  return reach;
+}
 
 // Row-major strides for the extents in place: the stride of an axis is the product of max(extent, 1) behind it.
 void make_compact(Geometry& geometry) noexcept;

@@ -16,11 +16,6 @@ Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
   }
 }
 
-HandleTable<Stream>& streams() {
-  static auto& table = *new HandleTable<Stream>(Kind::stream);
-  return table;
-}
-
 // A scope that binds it has said so before the fence, or waits for the device's mutex after it.
 Stream::Ending Stream::end() noexcept {
   if (name_.load(std::memory_order_relaxed) == Name::ended) return Ending::had_ended;

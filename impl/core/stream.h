@@ -78,7 +78,10 @@ class Stream final : public Counted {
   Stream* older_;  // the chain of all streams
 };
 
-HandleTable<Stream>& streams();
+inline HandleTable<Stream>& streams() {
+  static auto& table = *new HandleTable<Stream>(Kind::stream);
+  return table;
+}
 
 // The stream of a live name, else NULL.
 inline Stream* look_up(const HandleTable<Stream>& table, uint64_t handle) noexcept { return table.find(handle); }
