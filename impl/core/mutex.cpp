@@ -7,6 +7,7 @@
 
 #include <array>
 #include <new>
+#include <utility>
 
 #include "impl/core/lasting.h"
 #include "impl/core/statics.h"
@@ -38,6 +39,7 @@ struct MutexList {
 
   void add(Mutex& added) noexcept {
     const std::lock_guard lock(mutex);
+    added.is_listed_ = true;
     added.next_ = first;
     if (first != nullptr) first->previous_ = &added;
     first = &added;
@@ -45,6 +47,7 @@ struct MutexList {
 
   void remove(Mutex& removed) noexcept {
     const std::lock_guard lock(mutex);
+    if (!std::exchange(removed.is_listed_, false)) return;
     (removed.previous_ == nullptr ? first : removed.previous_->next_) = removed.next_;
     if (removed.next_ != nullptr) removed.next_->previous_ = removed.previous_;
   }
@@ -86,8 +89,10 @@ void Mutex::stand_back() noexcept {
   }
 }
 
-Mutex::Mutex(Place place) : place_(place) { MutexList::instance().add(*this); }
-Mutex::~Mutex() { MutexList::instance().remove(*this); }
+Mutex::Mutex(Place place) : place_(place) { enter_list(); }
+Mutex::~Mutex() { leave_list(); }
+void Mutex::enter_list() { MutexList::instance().add(*this); }
+void Mutex::leave_list() noexcept { MutexList::instance().remove(*this); }
 
 Mutex& shared_mutex_of(const void* object) noexcept {
   static Lasting<std::array<Mutex, 16>> all;

@@ -32,6 +32,13 @@ class Mutex {
     return {mutex_, std::adopt_lock};
   }
 
+ protected:
+  // For a derived one, which no fork may meet half made: it enters the list itself, and leaves it first.
+  struct Unlisted {};
+  Mutex(Place place, Unlisted) noexcept : place_(place) {}
+  void enter_list();
+  void leave_list() noexcept;  // where it is there
+
  private:
   // With the mutex: false while a thread still is inside that came in without it.
   virtual bool try_evict() noexcept { return true; }
@@ -42,6 +49,7 @@ class Mutex {
   friend struct MutexList;
   const Place place_;
   std::mutex mutex_;
+  bool is_listed_ = false;  // this and its place: guarded by the list's mutex
   Mutex* previous_ = nullptr;
   Mutex* next_ = nullptr;
 };

@@ -43,7 +43,10 @@ class Residence {
 
 class ResidentMutex final : public Mutex {
  public:
-  ResidentMutex() noexcept : Mutex(Place::outer) {}
+  ResidentMutex() : Mutex(Place::outer, Unlisted()) { enter_list(); }
+  ResidentMutex(const ResidentMutex&) = delete;
+  ResidentMutex& operator=(const ResidentMutex&) = delete;
+  ~ResidentMutex() override { leave_list(); }
 
   // For whoever comes seldom. Where another thread is the resident, it is one no longer.
   void lock() {
