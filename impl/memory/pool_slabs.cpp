@@ -100,9 +100,10 @@ void* PoolResource::take_apart(const Request& request, const Lane& here) noexcep
   return block->address();
 }
 
-// Free pieces that hold a block but no slab would have threads come here for every block, one at a time.
+// Free pieces that hold a block but no slab would have threads come here for every block, one at a time. Where streams
+// have an order the room for a slab may be another one's, and growing would keep it from being used.
 bool PoolResource::is_short_of_slabs(const Request& request) const noexcept {
-  return plan_.growth == KINA_GROWTH_GEOMETRIC && plan_.maximum_bytes == 0 && !was_refused_ &&
+  return !is_ordered_ && plan_.growth == KINA_GROWTH_GEOMETRIC && plan_.maximum_bytes == 0 && !was_refused_ &&
          is_cut_from_slab(request) && shortages_[sizes_.class_of(request.bytes)] == kDemand;
 }
 
