@@ -33,7 +33,7 @@ class DlpackOptions {
   void resolve() {
     StreamArgument named(options_->stream, kStream, Null::allowed);
     named.resolve();
-    stream_ = Ref<Stream>::share(named.get());
+    stream_ = named.get();
   }
   void validate() const {}
 
@@ -45,12 +45,12 @@ class DlpackOptions {
                                      {3, "params.flags"});
   }
   bool has(uint32_t flag) const { return (options_->flags & flag) != 0; }
-  const Ref<Stream>& stream() const { return stream_; }
+  Stream* stream() const { return stream_; }
 
  private:
   Options<KinaDlpackParams> options_;
   uint32_t highest_;
-  Ref<Stream> stream_;
+  Stream* stream_ = nullptr;
 };
 
 // Tiers 3 and 4 of an export.
@@ -61,7 +61,7 @@ ExportTerms checked_export(const Call& call, const Operand& tensor, const Dlpack
   terms.is_read_only =
       options.has(KINA_DLPACK_READ_ONLY) || (!terms.is_copy && (tensor.flags() & KINA_FLAG_READ_ONLY) != 0);
   terms.stream = options.stream();
-  if (terms.stream && &terms.stream->device() != &tensor.device())
+  if (terms.stream != nullptr && &terms.stream->device() != &tensor.device())
     refuse<Message::device_mismatch>("KINA-DLPACK-52", kStream, kStream.name, terms.stream->device().name(),
                                      tensor.device().name());
   return terms;
@@ -72,7 +72,7 @@ void require_exportable(const Operand& tensor, const ExportTerms& terms, const D
   require<Message::dlpack_borrowed>(!tensor.is_borrowed(), "KINA-DLPACK-22", tensor.argument(), tensor.argument().name);
   require<Message::dlpack_peer>(terms.is_copy || (tensor.flags() & KINA_FLAG_PEER) == 0, "KINA-DLPACK-21",
                                 tensor.argument(), tensor.argument().name);
-  if (terms.stream) {
+  if (terms.stream != nullptr) {
     require_announced(*terms.stream);
   } else if (terms.is_copy) {
     require_announced(current_stream(tensor.device()));
@@ -104,13 +104,13 @@ template <class Managed>
 void import(MadeTensor& made, Managed& managed, DlpackOptions& options, uint64_t flags) {
   options.resolve();
   made.validate();
-  const ImportedTensor imported = checked_import(managed.dl_tensor, options.stream().get(), kManaged, kStream);
+  const ImportedTensor imported = checked_import(managed.dl_tensor, options.stream(), kManaged, kStream);
   options.require_known_flags(Direction::in);
   ImportTerms terms;
   terms.owner = owner_of(&managed);
   terms.is_copied = (flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
   terms.is_read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0 || options.has(KINA_DLPACK_READ_ONLY);
-  terms.stream = options.stream().get();
+  terms.stream = options.stream();
   import_tensor(*made, imported, terms);
 }
 

@@ -18,7 +18,7 @@ constexpr uint32_t kStampedMinor = 0;
 // What the consumer enqueues on its stream from now on comes after the last writer.
 void follow_writer(Storage& storage, Stream& stream) {
   if (storage.uses.is_idle() || is_recorded(stream)) return;
-  const std::lock_guard lock(storage.uses.mutex);
+  const std::lock_guard lock(storage.uses);
   storage.uses.order(stream, Access::read);
 }
 
@@ -39,7 +39,7 @@ void follow_consumer(Storage& storage, Stream& stream) noexcept {
 // The bytes of an import become ready on the producer's stream: whoever uses them on another one comes after that.
 void follow_producer(Storage& storage, Stream& stream) {
   if (!stream.device().backend().is_asynchronous()) return;
-  const std::lock_guard lock(storage.uses.mutex);
+  const std::lock_guard lock(storage.uses);
   const Point work = after_foreign_work(stream);
   storage.uses.note(Access::write, work);
 }
@@ -47,8 +47,8 @@ void follow_producer(Storage& storage, Stream& stream) {
 // One export: the consumer's struct and what it keeps. Its shape and strides stand behind the object.
 template <class Managed>
 struct Export {
-  Managed managed{};
-  int32_t ndim = 0;  // as the arrays were made for, whatever the consumer writes into its struct
+  Managed managed;
+  int32_t ndim;  // as the arrays were made for, whatever the consumer writes into its struct
   Hold storage;
   Service consumer;  // of the consumer's stream
 
@@ -62,6 +62,7 @@ struct Export {
     Export* made = new (take_block(bytes_for(ndim))) Export;
     made->ndim = ndim;
     made->managed.manager_ctx = made;
+    made->managed.dl_tensor.byte_offset = 0;
     made->managed.deleter = [](Managed* exported) {
       if (exported != nullptr) destroy(static_cast<Export*>(exported->manager_ctx));
     };
@@ -76,15 +77,18 @@ struct Export {
     give_block(made, bytes);
   }
 
-  void fill(Hold kept, const Operand& tensor, View& view, Service service) noexcept {
-    make_canonical(view.geometry);
+  void fill(Hold kept, const Operand& tensor, const View& view, Service service) noexcept {
+    int64_t least = INT64_MAX;  // extent
     for (int32_t axis = 0; axis < ndim; ++axis) {
       arrays()[axis] = view.geometry.extents[axis];
       arrays()[ndim + axis] = view.geometry.strides[axis];
+      least = std::min(least, arrays()[axis]);
       keep_loop();
     }
+    if (least <= 1) [[unlikely]]
+      fill_canonical(view.geometry);
     DLTensor& dl = managed.dl_tensor;
-    dl.data = view.geometry.is_empty() ? nullptr : view.data;
+    dl.data = least == 0 ? nullptr : view.data;
     dl.device = kept->shown_on(tensor.device());
     dl.ndim = ndim;
     dl.dtype = dlpack_of(view.dtype);
@@ -93,12 +97,17 @@ struct Export {
     storage = std::move(kept);
     if (!is_dropped(Site::here(), SiteKind::pin)) consumer = std::move(service);
   }
+  // Where some strides mean nothing.
+  void fill_canonical(Geometry geometry) noexcept {
+    make_canonical(geometry);
+    std::copy_n(geometry.strides, ndim, arrays() + ndim);
+  }
 };
 
 // A compact copy in fresh bytes of the tensor's device.
 Hold copied(const Operand& tensor, View& view, const ExportTerms& terms) {
   Device& device = tensor.device();
-  Stream& stream = terms.stream ? *terms.stream : current_stream(device);
+  Stream& stream = terms.stream != nullptr ? *terms.stream : current_stream(device);
   const View from = view;
   make_compact(view.geometry);
   const uint64_t bytes = static_cast<uint64_t>(view.geometry.count()) * bytes_of(view.dtype);
@@ -129,17 +138,19 @@ Managed* exported(const Operand& tensor, const ExportTerms& terms) {
       if (made != nullptr) Export<Managed>::destroy(made);
     }
   } pending{Export<Managed>::make(tensor.geometry().ndim)};
-  Service service(terms.stream.get());
-  View view = tensor.view();
-  Hold copy;
+  Service service(terms.stream);
+  View copy;
+  Hold copy_bytes;
   if (terms.is_copy) {
-    copy = copied(tensor, view, terms);
-  } else if (terms.stream) {
+    copy = tensor.view();
+    copy_bytes = copied(tensor, copy, terms);
+  } else if (terms.stream != nullptr) {
     follow_writer(*tensor.storage(), *terms.stream);
   }
   Hold ended = take_tensor(tensor.tensor().handle);  // nothing fails from here on
   require<Message::stale_tensor>(static_cast<bool>(ended), "KINA-TENSOR-4", tensor.argument(), tensor.argument().name);
-  pending.made->fill(terms.is_copy ? std::move(copy) : std::move(ended), tensor, view, std::move(service));
+  pending.made->fill(terms.is_copy ? std::move(copy_bytes) : std::move(ended), tensor,
+                     terms.is_copy ? copy : tensor.view(), std::move(service));
   return &std::exchange(pending.made, nullptr)->managed;
 }
 

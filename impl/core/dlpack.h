@@ -10,7 +10,7 @@ struct ExportTerms {
   const char* function = nullptr;  // the entry point, for the log of work
   bool is_copy = false;
   bool is_read_only = false;
-  Ref<Stream> stream;  // the consumer's; empty: no order beyond the host's
+  Stream* stream = nullptr;  // the consumer's; NULL: no order beyond the host's
 };
 
 // A struct that owns what `tensor` names, or with `is_copy` a compact copy of it; the tensor is ended. Throws with the

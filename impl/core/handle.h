@@ -7,6 +7,7 @@
 
 #include "impl/core/copy_mark.h"
 #include "impl/core/counted.h"
+#include "impl/core/maker.h"
 #include "impl/core/mutex.h"
 
 namespace kina {
@@ -48,10 +49,11 @@ struct SlotCache {
   static constexpr uint32_t kBatch = kRoom / 2;
 
   SlotTable* table = nullptr;  // set at the first use
+  Maker* const maker;          // the thread; NULL: its names end by locked instructions
   uint32_t count = 0;
   std::array<uint32_t, kRoom> slots;
 
-  SlotCache() = default;
+  explicit SlotCache(Maker* thread = nullptr) noexcept : maker(thread) {}
   SlotCache(const SlotCache&) = delete;
   SlotCache& operator=(const SlotCache&) = delete;
   ~SlotCache();
@@ -68,9 +70,18 @@ class SlotTable {
 
   // Slots come from `cache`, the calling thread's, and go back to it; without one every name passes the table's lock.
   // Throws OUT_OF_MEMORY with nothing changed.
-  uint64_t insert(void* object, SlotCache* cache = nullptr) {
-    Slot& slot = at(take_slot(cache));
+  uint64_t insert(void* object, SlotCache* cache = nullptr) { return insert(take_slot(cache), object, cache); }
+  // In two steps, for who has nothing to name while the first may still fail.
+  uint32_t take_slot(SlotCache* cache) {
+    if (cache != nullptr && cache->count > 0) [[likely]]
+      return cache->slots[--cache->count];
+    return take_more_slots(cache);
+  }
+  uint64_t insert(uint32_t number, void* object, SlotCache* cache) noexcept {
+    Slot& slot = at(number);
     slot.object.store(object, std::memory_order_release);
+    slot.maker.store(cache == nullptr || cache->maker == nullptr ? 0 : cache->maker->number(),
+                     std::memory_order_relaxed);
     const uint64_t handle = slot.next_handle;
     slot.handle.store(handle, std::memory_order_release);
     return handle;
@@ -89,10 +100,15 @@ class SlotTable {
   // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
   void* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {
     Slot* slot = slot_of(handle);
-    if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
+    if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) [[unlikely]]
+      return nullptr;
     void* object = slot->object.load(std::memory_order_acquire);
+    const bool is_ended = change_alone(cache == nullptr ? nullptr : cache->maker, slot->maker, [slot] {
+      slot->handle.store(0, std::memory_order_release);  // the thread itself has just seen the name here
+    });
     uint64_t expected = handle;
-    if (!slot->handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return nullptr;
+    if (!is_ended && !slot->handle.compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) [[unlikely]]
+      return nullptr;
     leave(*slot, handle, cache);
     return object;
   }
@@ -114,6 +130,7 @@ class SlotTable {
     std::atomic<void*> object{nullptr};  // read while another thread ends the name
     uint64_t next_handle = 0;            // the owner of the free slot alone looks at this and what follows
     uint32_t next_free = 0;
+    std::atomic<Maker::Number> maker{0};  // of the live name
   };
   static constexpr uint64_t kChunk = 4096;
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -128,17 +145,14 @@ class SlotTable {
   }
   void leave(Slot& slot, uint64_t handle, SlotCache* cache) noexcept {
     slot.object.store(nullptr, std::memory_order_relaxed);
-    if (HandleParts::generation(handle) == HandleParts::kGenerationMask) return;  // used up
+    if (HandleParts::generation(handle) == HandleParts::kGenerationMask) [[unlikely]]
+      return;  // used up
     slot.next_handle = handle + (uint64_t{1} << HandleParts::kSlotBits);
     const auto number = static_cast<uint32_t>(HandleParts::slot(handle));
-    if (cache == nullptr || cache->count == SlotCache::kRoom) return give_slot_back(number, cache);
+    if (cache == nullptr || cache->count == SlotCache::kRoom) [[unlikely]]
+      return give_slot_back(number, cache);
     cache->table = this;
     cache->slots[cache->count++] = number;
-  }
-  uint32_t take_slot(SlotCache* cache) {
-    if (cache != nullptr && cache->count > 0) [[likely]]
-      return cache->slots[--cache->count];
-    return take_more_slots(cache);
   }
   uint32_t take_more_slots(SlotCache* cache);
   void give_slot_back(uint32_t slot, SlotCache* cache) noexcept;
@@ -160,6 +174,9 @@ class HandleTable : public SlotTable {
   using SlotTable::SlotTable;
 
   uint64_t insert(T* object, SlotCache* cache = nullptr) { return SlotTable::insert(object, cache); }
+  uint64_t insert(uint32_t slot, T* object, SlotCache* cache) noexcept {
+    return SlotTable::insert(slot, object, cache);
+  }
   // The caller sees to it that nobody ends the object while it is looked at.
   T* find(uint64_t handle) const noexcept { return static_cast<T*>(SlotTable::find(handle)); }
   T* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {

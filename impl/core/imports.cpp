@@ -80,13 +80,8 @@ void Imports::append_to(std::vector<Ref<Stream>>& streams) const {
     if (!is_lost_sight_of(*import.stream)) streams.push_back(Ref<Stream>::share(import.stream));
 }
 
-Service::Service(Stream* stream) {
-  if (stream != nullptr) stream->device().begin_service(*stream);
-  stream_ = stream;
-}
+void Service::begin(Stream& stream) { stream.device().begin_service(stream); }
 
-void Service::end(Stream* stream) noexcept {
-  if (stream != nullptr) stream->device().end_service(*stream);
-}
+void Service::end(Stream& stream) noexcept { stream.device().end_service(stream); }
 
 }  // namespace kina

@@ -46,21 +46,27 @@ class Service {
  public:
   Service() = default;
   // Throws where the caller's stream has ended meanwhile. `stream` NULL: none.
-  explicit Service(Stream* stream);
+  explicit Service(Stream* stream) {
+    if (stream != nullptr) begin(*stream);
+    stream_ = stream;
+  }
   Service(Service&& other) noexcept : stream_(other.detach()) {}
   Service& operator=(Service&& other) noexcept {
     std::swap(stream_, other.stream_);
     return *this;
   }
-  ~Service() { end(detach()); }
+  ~Service() {
+    if (stream_ != nullptr) end(*stream_);
+  }
 
   // The service goes on until somebody ends it.
   Stream* detach() noexcept { return std::exchange(stream_, nullptr); }
-  static void end(Stream* stream) noexcept;
+  static void end(Stream& stream) noexcept;
 
   Stream* stream() const noexcept { return stream_; }
 
  private:
+  static void begin(Stream& stream);
   Stream* stream_ = nullptr;
 };
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "impl/core/counted.h"
-#include "impl/core/handle.h"
 #include "impl/core/sanitizers.h"
 
 namespace kina {
@@ -53,9 +52,9 @@ class LeaseRow {
   LeaseRow* next_ = nullptr;
 };
 
-// Between the store of a lease and the look at the name, and between the end of a lease and the look for objects that
-// wait for it. Where the system can fence all threads of the process at once, who ends an object does that, and here
-// the compiler alone is held back.
+// Between the store of a lease and the look at the name, between the end of a lease and the look for objects that wait
+// for it, and between the two steps of a maker. Where the system can fence all threads of the process at once, the
+// other side does that, and here the compiler alone is held back.
 inline constinit std::atomic<bool> fences_are_remote{false};
 inline constinit std::atomic<int> fence_word{0};
 inline void fence_fully() noexcept {

@@ -40,8 +40,9 @@ Storage::Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin 
       data_(data),
       bytes_(bytes),
       origin_(origin),
-      stream_(Ref<Stream>::share(&stream)),
-      keepers_(origin == StorageOrigin::borrowed ? kHold | kWatched : kHold) {
+      stream_(stream),
+      keepers_(origin == StorageOrigin::borrowed ? kHold | kWatched : kHold),
+      maker_(origin == StorageOrigin::borrowed || t_cache == nullptr ? 0 : t_cache->maker.number()) {
   stream.gain_storage();
 }
 
@@ -90,6 +91,7 @@ Hold Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin 
 }
 
 Hold Storage::try_hold(Site site) noexcept {
+  admit_all(maker_);
   uint64_t keepers = keepers_.load(std::memory_order_acquire);
   if (is_dropped(site, SiteKind::pin)) return (keepers & ~kWatched) != 0 ? Hold(this) : Hold();
   while ((keepers & ~kWatched) != 0)
@@ -107,9 +109,9 @@ bool Storage::settle_uses() noexcept {
   const bool is_on_host = resource_ != nullptr ? !resource_->supports_streams() : is_owner_on_host_;
   const auto is_settled = [&](const Point& point) {
     OrderCalls calls;
-    return (!is_on_host && try_order_after(*stream_, point, calls)) || try_wait_for(point);
+    return (!is_on_host && try_order_after(stream_, point, calls)) || try_wait_for(point);
   };
-  const std::lock_guard lock(uses.mutex);
+  const std::lock_guard lock(uses);
   bool are_all = true;
   uses.each([&](const Point& point) { are_all = is_settled(point) && are_all; });
   return are_all;
@@ -121,18 +123,22 @@ Ref<Resource> Storage::leave_resource() noexcept {
   return is_kept_by_block_ ? Ref<Resource>::share(resource) : Ref<Resource>::adopt(resource);
 }
 
-void Storage::give_back() noexcept {
-  if (is_kept_by_block_ && uses.is_idle() && !is_abandoned_.load(std::memory_order_acquire) &&
-      give_at_hand(data_, bytes_)) [[likely]] {
+inline void Storage::give_back() noexcept {
+  const bool is_usual = is_kept_by_block_ && uses.is_idle() && !is_abandoned_.load(std::memory_order_acquire);
+  if (is_usual && give_at_hand(data_, bytes_)) [[likely]] {
     resource_ = nullptr;
-    return;
+  } else {
+    give_back_slowly();
   }
+}
+
+void Storage::give_back_slowly() noexcept {
   const bool is_told = resource_->follows_uses() && !uses.is_idle() && !uses.is_inherited();
   if (is_told && !is_abandoned_.load(std::memory_order_acquire)) return give_back_after_uses();
   const bool is_settled = settle_uses() && !is_abandoned_.load(std::memory_order_acquire);
   const Ref<Resource> resource = leave_resource();
   if (is_settled) {
-    resource->deallocate(data_, bytes_, kStorageAlignment, *stream_);
+    resource->deallocate(data_, bytes_, kStorageAlignment, stream_);
   } else {
     resource->leak(data_, bytes_, kStorageAlignment);
   }
@@ -143,9 +149,9 @@ void Storage::give_back_after_uses() noexcept {
   std::array<Point, 4> others;
   size_t count = 0;
   {
-    const std::lock_guard lock(uses.mutex);
+    const std::lock_guard lock(uses);
     uses.each([&](const Point& point) {
-      if (point.stream.get() == stream_.get()) return;
+      if (point.stream.get() == &stream_) return;
       if (count < others.size()) others[count] = point;
       ++count;
     });
@@ -154,13 +160,23 @@ void Storage::give_back_after_uses() noexcept {
   const Ref<Resource> resource = leave_resource();
   if (!is_settled) return resource->leak(data_, bytes_, kStorageAlignment);
   const std::span<const Point> told(others.data(), count <= others.size() ? count : 0);
-  resource->deallocate(data_, bytes_, kStorageAlignment, *stream_, told);
+  resource->deallocate(data_, bytes_, kStorageAlignment, stream_, told);
 }
 
 // Before the owner is called: it may end the native stream then.
 void Storage::give_to_owner() noexcept {
   settle_uses();
-  if (!is_owner_on_host_) Service::end(stream_.get());
+  if (!is_owner_on_host_) Service::end(stream_);
+}
+
+inline void Storage::return_bytes() {
+  if (resource_ != nullptr) {
+    give_back();
+  } else {
+    give_to_owner();
+  }
+  stream_.lose_storage();
+  if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 
 void Storage::leave(uint64_t keeper) {
@@ -177,16 +193,6 @@ void Storage::end_alone() {
     ~Last() { delete storage; }
   } const last{this};
   return_bytes();
-}
-
-void Storage::return_bytes() {
-  if (resource_ != nullptr) {
-    give_back();
-  } else {
-    give_to_owner();
-  }
-  stream_->lose_storage();
-  if (owner_.release != nullptr) owner_.release(owner_.context);
 }
 
 Condition& Storage::condition() {

@@ -40,7 +40,7 @@ class Storage final : public Counted {
   StorageOrigin origin() const noexcept { return origin_; }
   bool is_foreign() const noexcept { return origin_ != StorageOrigin::allocated; }
   Resource* resource() const noexcept { return resource_; }
-  Stream& stream() const noexcept { return *stream_; }
+  Stream& stream() const noexcept { return stream_; }
 
   // What keeps the bytes: tensors and exports by a hold each, and pins of peers. Weak references do not.
   // A hold where there is one already.
@@ -49,17 +49,24 @@ class Storage final : public Counted {
   Hold try_hold(Site site = Site::here()) noexcept;
   // A reference without a hold, for who has a hold now and may ask for one later.
   Ref<Storage> watch() noexcept {
+    admit_all(maker_);
     keepers_.fetch_or(kWatched, std::memory_order_relaxed);
     return Ref<Storage>::share(this);
   }
   void pin(Site site = Site::here()) noexcept {
-    if (!is_dropped(site, SiteKind::pin)) keepers_.fetch_add(kPin, std::memory_order_relaxed);
+    if (is_dropped(site, SiteKind::pin)) return;
+    admit_all(maker_);
+    keepers_.fetch_add(kPin, std::memory_order_relaxed);
   }
   // These give it back; the last one gives the bytes back to where they came from.
   // They throw nothing, but a foreign deleter may end the thread.
   void drop() {
     if (keepers_.load(std::memory_order_acquire) == kHold) return end_alone();
-    leave(kHold);
+    const bool is_done = change_alone(own_maker(), maker_, [this] {
+      keepers_.store(keepers_.load(std::memory_order_relaxed) - kHold, std::memory_order_release);
+    });
+    if (!is_done) [[unlikely]]
+      leave(kHold);
   }
   void unpin() { leave(kPin); }
 
@@ -125,6 +132,7 @@ class Storage final : public Counted {
   void return_bytes();
   bool settle_uses() noexcept;
   void give_back() noexcept;
+  void give_back_slowly() noexcept;
   void give_back_after_uses() noexcept;
   void give_to_owner() noexcept;
   Ref<Resource> leave_resource() noexcept;
@@ -142,9 +150,11 @@ class Storage final : public Counted {
   bool is_owner_on_host_ = true;
   bool is_kept_by_block_ = false;  // the resource, which lives as long as it has live blocks; else by a reference
   Resource* resource_ = nullptr;
-  Ref<Stream> stream_;
+  Stream& stream_;
   ForeignOwner owner_;
   std::atomic<uint64_t> keepers_;  // they share one reference to this object
+  // Whose thread alone changes `keepers_`: there are holds then, and nothing else.
+  std::atomic<Maker::Number> maker_;
   std::atomic<bool> is_abandoned_{false};
   std::atomic<Condition*> condition_{nullptr};  // made with the first mark
 };
@@ -174,7 +184,12 @@ class Hold {
 };
 
 inline Hold Storage::hold(Site site) noexcept {
-  if (!is_dropped(site, SiteKind::pin)) keepers_.fetch_add(kHold, std::memory_order_relaxed);
+  if (is_dropped(site, SiteKind::pin)) return Hold(this);
+  const bool is_held = change_alone(own_maker(), maker_, [this] {
+    keepers_.store(keepers_.load(std::memory_order_relaxed) + kHold, std::memory_order_relaxed);
+  });
+  if (!is_held) [[unlikely]]
+    keepers_.fetch_add(kHold, std::memory_order_relaxed);
   return Hold(this);
 }
 

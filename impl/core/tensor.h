@@ -9,14 +9,14 @@ namespace kina {
 // entries stand behind the object: extents and strides as the library knows them, then the two that dl.shape and
 // dl.strides point to.
 struct TensorRecord {
-  uint64_t handle = 0;
+  uint64_t handle = 0;  // its name
   Hold storage;
-  Device* device = nullptr;   // where work on it runs; not the storage's device for PEER tensors
-  uint64_t stream = 0;        // handle of the stream it was created on
-  std::byte* data = nullptr;  // element 0
-  uint32_t flags = 0;
-  KinaDtype dtype = 0;
-  int32_t ndim = 0;
+  Device* device;   // where work on it runs; not the storage's device for PEER tensors
+  uint64_t stream;  // handle of the stream it was created on
+  std::byte* data;  // element 0
+  uint32_t flags;
+  KinaDtype dtype;
+  int32_t ndim;
   bool is_empty = false;
 
   void show(View& view) const noexcept {
@@ -50,24 +50,34 @@ struct TensorRecord {
     out.reserved = 0;
   }
 
-  // A record with its arrays filled. Throws bad_alloc.
-  static TensorRecord* make(const Geometry& geometry) {
-    const int32_t ndim = geometry.ndim;
-    auto* made = new (take_block(bytes_for(ndim))) TensorRecord;
-    made->ndim = ndim;
-    int64_t* entry = made->arrays();
+  // Memory for a record of `ndim` axes, and a slot for its name. Throws OUT_OF_MEMORY.
+  struct Room {
+    void* block;
+    uint32_t slot;
+  };
+  static Room take_room(int32_t ndim, ThreadCache* own);
+  // The record of a tensor with all that it knows but its name.
+  TensorRecord(Hold&& bytes, Device& where, uint64_t on, uint32_t tensor_flags, const View& view) noexcept
+      : storage(std::move(bytes)),
+        device(&where),
+        stream(on),
+        data(view.data),
+        flags(tensor_flags),
+        dtype(view.dtype),
+        ndim(view.geometry.ndim) {
+    int64_t* entry = arrays();
     for (int32_t axis = 0; axis < ndim; ++axis, ++entry) {
-      entry[0] = entry[2 * ndim] = geometry.extents[axis];
-      entry[ndim] = entry[3 * ndim] = geometry.strides[axis];
-      made->is_empty |= geometry.extents[axis] == 0;
+      const int64_t extent = view.geometry.extents[axis], stride = view.geometry.strides[axis];
+      entry[0] = entry[2 * ndim] = extent;
+      entry[ndim] = entry[3 * ndim] = stride;
+      is_empty |= extent == 0;
       keep_loop();
     }
-    return made;
   }
-  static void destroy(TensorRecord* record) noexcept {
+  static void destroy(TensorRecord* record, ThreadCache* own) noexcept {
     const size_t bytes = bytes_for(record->ndim);
     record->~TensorRecord();
-    give_block(record, bytes);
+    give_block(record, bytes, own);
   }
 
   int64_t* arrays() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
@@ -83,18 +93,29 @@ inline HandleTable<TensorRecord>& tensors() {
   static auto& table = *new HandleTable<TensorRecord>(Kind::tensor);
   return table;
 }
-inline SlotCache* tensor_slots() noexcept { return t_cache == nullptr ? nullptr : &t_cache->tensor_slots; }
+inline SlotCache* tensor_slots(ThreadCache* own) noexcept { return own == nullptr ? nullptr : &own->tensor_slots; }
+
+inline TensorRecord::Room TensorRecord::take_room(int32_t ndim, ThreadCache* own) {
+  void* block = take_block(bytes_for(ndim), own);
+  try {
+    return {block, tensors().take_slot(tensor_slots(own))};
+  } catch (...) {
+    give_block(block, bytes_for(ndim), own);
+    throw;
+  }
+}
 
 // The record of a live handle, else NULL.
 inline const TensorRecord* find_tensor(uint64_t handle) noexcept { return tensors().find(handle); }
 
 // Ends the tensor that `handle` names and hands over its hold; none when it was not live.
 inline Hold take_tensor(uint64_t handle) noexcept {
-  TensorRecord* record = tensors().remove(handle, tensor_slots());
+  ThreadCache* const own = t_cache;
+  TensorRecord* record = tensors().remove(handle, tensor_slots(own));
   if (record == nullptr) [[unlikely]]
     return Hold();
   Hold storage = std::move(record->storage);
-  TensorRecord::destroy(record);
+  TensorRecord::destroy(record, own);
   return storage;
 }
 
@@ -104,20 +125,11 @@ class NewTensor {
  public:
   // `view` lies inside `storage`; where its strides can map two indices to one element `flags` have READ_ONLY. Throws
   // OUT_OF_MEMORY.
-  NewTensor(Hold storage, Device& device, uint64_t stream, uint32_t flags, const View& view)
-      : record_(TensorRecord::make(view.geometry)) {
-    record_->device = &device;
-    record_->stream = stream;
-    record_->data = view.data;
-    record_->flags = flags;
-    record_->dtype = view.dtype;
-    try {
-      record_->handle = tensors().insert(record_, tensor_slots());
-    } catch (...) {
-      TensorRecord::destroy(record_);
-      throw;
-    }
-    record_->storage = std::move(storage);
+  NewTensor(Hold&& storage, Device& device, uint64_t stream, uint32_t flags, const View& view) {
+    ThreadCache* const own = t_cache;
+    const TensorRecord::Room room = TensorRecord::take_room(view.geometry.ndim, own);
+    record_ = new (room.block) TensorRecord(std::move(storage), device, stream, flags, view);
+    record_->handle = tensors().insert(room.slot, record_, tensor_slots(own));
   }
   NewTensor(const NewTensor&) = delete;
   NewTensor& operator=(const NewTensor&) = delete;

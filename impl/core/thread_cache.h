@@ -4,6 +4,7 @@
 #include "impl/core/block_cache.h"
 #include "impl/core/handle.h"
 #include "impl/core/lease.h"
+#include "impl/core/maker.h"
 
 namespace kina {
 
@@ -16,7 +17,8 @@ struct StorageIds {
 // No line of the cache has anything of another thread in it.
 struct alignas(64) ThreadCache {
   LeaseRow leases;
-  SlotCache tensor_slots;
+  Maker maker;
+  SlotCache tensor_slots{&maker};
   BlockCache blocks;
   StorageIds storage_ids;
 };
@@ -28,22 +30,26 @@ extern constinit thread_local ThreadCache* t_cache __attribute__((tls_model("ini
 extern constinit thread_local ThreadCache* t_cache;
 #endif
 
-// A block of the calling thread's cache, or a new one. Throws bad_alloc.
-inline void* take_block(size_t bytes) {
+// The calling thread as a maker of objects; NULL where it has no cache.
+inline Maker* own_maker() noexcept { return t_cache == nullptr ? nullptr : &t_cache->maker; }
+
+// A block of the calling thread's cache, or a new one. Throws bad_alloc. `own` is the cache where the caller has looked
+// at it already.
+inline void* take_block(size_t bytes, ThreadCache* own = t_cache) {
   if constexpr (kKeepsBlocks) {
     bytes = BlockCache::rounded(bytes);
-    if (t_cache != nullptr && bytes <= BlockCache::kLargest) [[likely]]
-      if (void* kept = t_cache->blocks.take(bytes)) [[likely]]
+    if (own != nullptr && bytes <= BlockCache::kLargest) [[likely]]
+      if (void* kept = own->blocks.take(bytes)) [[likely]]
         return kept;
   }
   return ::operator new(bytes);
 }
 
 // The same number of bytes as it was taken for.
-inline void give_block(void* block, size_t bytes) noexcept {
+inline void give_block(void* block, size_t bytes, ThreadCache* own = t_cache) noexcept {
   if constexpr (kKeepsBlocks) {
     bytes = BlockCache::rounded(bytes);
-    if (t_cache != nullptr && bytes <= BlockCache::kLargest && t_cache->blocks.keep(block, bytes)) [[likely]]
+    if (own != nullptr && bytes <= BlockCache::kLargest && own->blocks.keep(block, bytes)) [[likely]]
       return;
   }
   ::operator delete(block);

@@ -2,30 +2,37 @@
 #include "impl/core/uses.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "impl/core/storage.h"
 #include "impl/core/stream.h"
 
 namespace kina {
 
+Uses::Record& Uses::make_record() {
+  auto made = std::make_unique<Record>();
+  Record* first = nullptr;
+  return record_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel) ? *made.release() : *first;
+}
+
 void Uses::order(Stream& stream, Access access, Site site) {
   if (is_dropped(site)) return;
-  if (writer_) order_after(stream, *writer_);
+  if (known().writer) order_after(stream, *known().writer);
   if (access == Access::read) return;
-  for (const Point& reader : readers_) order_after(stream, reader);
+  for (const Point& reader : known().readers) order_after(stream, reader);
 }
 
 void Uses::wait(Access access, Site site) {
   if (is_dropped(site)) return;
-  if (writer_) wait_for(*writer_);
+  if (known().writer) wait_for(*known().writer);
   if (access == Access::read) return;
-  for (const Point& reader : readers_) wait_for(reader);
+  for (const Point& reader : known().readers) wait_for(reader);
 }
 
 void Uses::reserve() {
   const std::lock_guard lock(shared_mutex_of(this));  // a fork finds the lists whole
-  readers_.reserve(readers_.size() + 1);
-  peers_.reserve(peers_.size() + 1);
+  known().readers.reserve(known().readers.size() + 1);
+  known().peers.reserve(known().peers.size() + 1);
 }
 
 void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
@@ -42,19 +49,19 @@ void Uses::note(Access access, const Point& point, Site site) noexcept {
   if (is_dropped(site, SiteKind::pin)) return;
   const std::lock_guard lock(shared_mutex_of(this));
   if (access == Access::write) {
-    writer_ = point;
-    readers_.clear();  // the write waited for them
+    known().writer = point;
+    known().readers.clear();  // the write waited for them
   } else {
-    put(readers_, point);
+    put(known().readers, point);
   }
-  is_used_.store(true, std::memory_order_release);
+  known().is_used.store(true, std::memory_order_release);
 }
 
 void Uses::note_peer(const Point& point, Site site) noexcept {
   if (is_dropped(site, SiteKind::pin)) return;
   const std::lock_guard lock(shared_mutex_of(this));
-  put(peers_, point);
-  is_used_.store(true, std::memory_order_release);
+  put(known().peers, point);
+  known().is_used.store(true, std::memory_order_release);
 }
 
 void Turn::add(Storage& storage, Access access, bool is_peer) {
@@ -72,7 +79,7 @@ void Turn::begin(Stream& stream, Site site) {
   std::sort(parts_.begin(), parts_.end(),
             [](const Part& a, const Part& b) { return a.storage->id() < b.storage->id(); });
   for (const Part& part : parts_) {
-    part.storage->uses.mutex.lock();
+    part.storage->uses.lock();
     ++taken_;
     part.storage->uses.reserve();
   }
@@ -92,7 +99,7 @@ void Turn::end(const Point& point, Site site) noexcept {
 }
 
 void Turn::leave() noexcept {
-  for (size_t i = 0; i < taken_; ++i) parts_[i].storage->uses.mutex.unlock();
+  for (size_t i = 0; i < taken_; ++i) parts_[i].storage->uses.unlock();
   taken_ = 0;
   parts_.clear();
 }
@@ -100,7 +107,7 @@ void Turn::leave() noexcept {
 void wait_for_uses(Storage& storage, Access access, Site site) {
   if (storage.uses.is_idle()) [[likely]]
     return;
-  const std::lock_guard lock(storage.uses.mutex);
+  const std::lock_guard lock(storage.uses);
   storage.uses.wait(access, site);
 }
 
