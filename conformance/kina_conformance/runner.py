@@ -21,6 +21,7 @@ from .observer import SIZE, Journal
 from .worker import FRAME, Batch, Settings, run_batch
 
 TICK_SECONDS = 0.05
+LOOK_SECONDS = 1.0  # what one look counts for at most: while a machine stood still nobody could answer
 TEST_SECONDS = 300.0
 BATCH_TESTS = 400
 SHORTEST_SECONDS = 0.5
@@ -69,7 +70,9 @@ class Worker:
         self.current_since = self.started
         self.done = False
         self.hung = ""
-        self.overdue_call: tuple[int, float] | None = None
+        self.watched_call: tuple[int, float] | None = None
+        self.watched_seconds = 0.0
+        self.looked = self.started
         self.pending = b""
         self.output = folder / f"output-{number}"
         journal = folder / f"journal-{number}"
@@ -101,8 +104,10 @@ class Worker:
         now = time.monotonic()
         calls, index, inside, entered, _, text = self.journal.state()
         # The worker writes while we read: only what stands there at two looks in a row was read whole.
-        seen, self.overdue_call = self.overdue_call, (calls, entered)
-        if inside and entered and now - entered > limit and seen == self.overdue_call:
+        seen, self.watched_call = self.watched_call, (calls, entered)
+        passed, self.looked = min(now - self.looked, LOOK_SECONDS), now
+        self.watched_seconds = self.watched_seconds + passed if seen == self.watched_call else 0.0
+        if inside and entered and self.watched_seconds > limit:
             return call_name(index, text)
         if self.current is not None and now - self.current_since > TEST_SECONDS:
             return "the test, outside of any call"

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from kina_conformance import runner
 from kina_conformance.configuration import complaint
 from runtimes import build
 
@@ -276,3 +278,19 @@ def test_collection_refuses_a_test_that_is_not_tied_to_the_contract(tmp_path: Pa
     )
 
     assert done.returncode == 4 and words in done.stderr + done.stdout, done.stdout + done.stderr
+
+
+def test_a_machine_that_stood_still_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("kina_conformance.runner.time.monotonic", lambda: now)
+    worker = object.__new__(runner.Worker)
+    worker.journal = SimpleNamespace(state=lambda: (1, 0, True, 1.0, "", ""))  # type: ignore[assignment]
+    worker.current, worker.watched_call, worker.watched_seconds, worker.looked = None, None, 0.0, 0.0
+    assert not worker.overdue(10.0)
+    for _ in range(2):  # it stands still and goes on, again
+        now += 60.0
+        assert not worker.overdue(10.0)
+    for _ in range(10):
+        now += 0.9
+        last = worker.overdue(10.0)
+    assert last
