@@ -152,6 +152,10 @@ def _run(options: argparse.Namespace) -> int:
     problem = complaint(options.resource or "")
     if problem:
         raise SystemExit(f"--resource {options.resource}: {problem}")
+    if "logging" in (options.resource or ""):
+        raise SystemExit(f"--resource {options.resource}: logging writes to stderr, and the tests demand silence")
+    if options.report is not None:
+        _make(options.report)
     agreed = contract()
     library = examine(options.lib)
     screen = Screen(options.format == "auto" and sys.stdout.isatty())
@@ -180,6 +184,16 @@ def _run(options: argparse.Namespace) -> int:
     for line in closing(agreed, verdict, run, summary(agreed, verdict, run), complete=not weak):
         screen.line(line)
     return verdict.code
+
+
+def _make(folder: Path) -> None:
+    """Before the run, so that no verdict is lost to a folder that cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(f"--report {folder}: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SystemExit(f"--report {folder}: it cannot be written")
 
 
 def _in_profile(test: dict[str, Any], features: frozenset[str], library: Library) -> bool:

@@ -191,6 +191,22 @@ def test_what_the_grammar_allows_is_no_usage_error(text: str) -> None:
     assert complaint(text) == ""
 
 
+def test_rows_on_stderr_are_no_fault_of_the_library(library: Path) -> None:
+    done = command("--lib", str(library), "--resource", "cpu=logging(host)", "--select", "clause=KINA-MATMUL-4")
+
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "writes to stderr" in done.stderr and "silence" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_a_usage_error_before_the_run(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        done = command("--lib", str(library), "--report", str(folder), "--select", "clause=KINA-MATMUL-4")
+
+        assert (done.returncode, done.stdout) == (64, "")
+        assert done.stderr.startswith(f"kina-conformance: --report {folder}: ")
+
+
 def test_a_profile_that_the_library_lacks_is_not_met(library: Path, tmp_path: Path) -> None:
     judged = judge(tmp_path, library, "--profile", "full", "--select", "chapter=version")
 
