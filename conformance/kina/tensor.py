@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 from . import dtypes
 from .current import current
 from .dtypes import Dtype
-from .errors import KinaError, check
+from .errors import CopyNeededError, KinaError, check
 from .runtime import Runtime
 
 CPU = 1
@@ -154,6 +154,11 @@ class Tensor:
         """A NumPy array of the same values, in f32 where NumPy lacks the type, on the host."""
         tensor = self if self.__dlpack_device__()[0] in _HOST_READABLE else self.cpu()
         return (tensor if tensor.dtype.numpy is not None else tensor.cast("f32")).numpy()
+
+    def _lies_on(self, place: tuple[int, int]) -> bool:
+        """Memory that the host reads counts as one place."""
+        own = self.__dlpack_device__()
+        return own == place or {own[0], place[0]} <= _HOST_READABLE
 
     # Movement and views.
 
@@ -322,6 +327,16 @@ def asarray(
     from .dlpack import from_dlpack
 
     wanted = None if dtype is None else dtypes.of(dtype)
+    if hasattr(source, "__dlpack__") and not isinstance(source, numpy.ndarray):  # it may know no NumPy
+        tensor = from_dlpack(source, runtime=runtime)
+        wanted = wanted or tensor.dtype
+        if not copy and wanted == tensor.dtype and tensor._lies_on(parse_device(device)):
+            return tensor
+        if copy is False:
+            raise CopyNeededError(
+                "UNSUPPORTED", f"it is {tensor.dtype} on {tensor.device}, all else would be a copy, and copy is False"
+            )
+        source = tensor._values()
     array = numpy.asarray(source, None if wanted is None or wanted.numpy is None else wanted.numpy)
     host = parse_device(device)[0] in _HOST_READABLE
     if copy is not True and host and (wanted is None or wanted.numpy is not None):

@@ -147,6 +147,27 @@ def test_asarray_shares_where_it_can_and_copies_where_it_must() -> None:
         kina.asarray(source.astype(">f4"), copy=False)
 
 
+def test_asarray_takes_what_speaks_dlpack_and_not_numpy() -> None:
+    class Foreign:
+        """As PyTorch's tensors are where it was built for another NumPy."""
+
+        def __init__(self, tensor: kina.Tensor) -> None:
+            self.__dlpack__, self.__dlpack_device__ = tensor.__dlpack__, tensor.__dlpack_device__
+
+        def __array__(self, *_arguments: object, **_words: object) -> object:
+            raise RuntimeError("Numpy is not available")
+
+    source = kina.asarray([[1.5, 2], [3, 4]], "bf16")
+    for foreign in (source, Foreign(source)):
+        assert kina.asarray(foreign).data_ptr == source.data_ptr and kina.asarray(foreign).dtype.name == "bf16"
+        assert kina.asarray(foreign, "bf16", copy=False).data_ptr == source.data_ptr
+        copied = kina.asarray(foreign, copy=True)
+        assert copied.data_ptr != source.data_ptr and (copied.dtype, copied.tolist()) == (source.dtype, source.tolist())
+        assert repr(kina.asarray(foreign, "f64")) == "Tensor([[1.5, 2. ],\n        [3. , 4. ]], dtype=f64)"
+        with pytest.raises(ValueError, match="copy is False"):
+            kina.asarray(foreign, "f64", copy=False)
+
+
 def test_errors_say_what_was_wrong() -> None:
     with pytest.raises(kina.KinaError, match=r"^INVALID_SHAPE: .*\[KINA-TENSOR-15\]$") as refused:
         kina.zeros((2, -1))
