@@ -121,14 +121,22 @@ void LoggingResource::fold_bytes(CacheCounters& counted) noexcept {
 }
 
 void LoggingResource::fold_own_bytes() noexcept {
-  PoolCache* cache = t_cache == nullptr ? nullptr : static_cast<ThreadBlock*>(t_cache)->newest_pool_cache;
-  if (cache == nullptr) return;
-  const CacheLock lock(cache->lock);
-  if (cache->logged.resource == this) fold_bytes(cache->logged.counters);
+  if (t_cache == nullptr || pool_of_caches_.load(kRelaxed) == nullptr) return;
+  for (PoolCache* cache = first_cache(static_cast<ThreadBlock&>(*t_cache)); cache != nullptr;
+       cache = cache->next_of_thread) {
+    const CacheLock lock(cache->lock);
+    if (cache->logged.resource == this) fold_bytes(cache->logged.counters);
+  }
 }
 
+// With the lock: a cache that begins meanwhile has either said so, or will see that no handle keeps the resource.
 void LoggingResource::handle_ended() noexcept {
-  if (PoolResource* pool = pool_of_caches_.load(std::memory_order_acquire)) pool->stop_logging(*this);
+  PoolResource* pool = nullptr;
+  {
+    const std::lock_guard all(caches_mutex());
+    pool = pool_of_caches_.load(kRelaxed);
+  }
+  if (pool != nullptr) pool->stop_logging(*this);
 }
 
 void LoggingResource::describe(KinaResourceInfo& info) const noexcept {

@@ -23,7 +23,7 @@ LoggingResource::~LoggingResource() {
 }
 
 Allocation LoggingResource::do_take(const Request& request, Stream& stream) noexcept {
-  if (pool_of_caches_.load(kRelaxed) != nullptr) fold_own_bytes();
+  fold_own_bytes();
   const Allocation made = AdaptorResource::do_take(request, stream);
   report(KINA_LOG_EVENT_ALLOCATE, made.status, made.data, request, stream);
   return made;
@@ -31,6 +31,7 @@ Allocation LoggingResource::do_take(const Request& request, Stream& stream) noex
 
 Return LoggingResource::do_give_after(std::span<const Point> uses, void* data, const Request& request,
                                       Stream& stream) noexcept {
+  fold_own_bytes();
   const Return answer = AdaptorResource::do_give_after(uses, data, request, stream);
   if (answer != Return::done) report(KINA_LOG_EVENT_DEALLOCATE, KINA_ERROR_INVALID_ARGUMENT, data, request, stream);
   return answer;

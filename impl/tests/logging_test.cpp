@@ -114,6 +114,26 @@ TEST(Logging, ThePeakOfOneThreadIsExactWhicheverWayItsBlocksGo) {
   EXPECT_EQ(runtime_resource_release(logged.handle), KINA_SUCCESS);
 }
 
+TEST(Logging, ThePeakStaysWhenBlocksGoBackTheOrdinaryWay) {
+  Logged logged, other;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50; ++i) blocks.push_back(Logged::take(logged.handle));
+  for (void* block : blocks) Logged::give(logged.handle, block);
+  blocks.clear();
+  void* large = nullptr;
+  EXPECT_EQ(runtime_memory_allocate(&large, logged.handle, 1 << 24, 0, nullptr), KINA_SUCCESS);
+  for (int i = 0; i < 10; ++i) blocks.push_back(Logged::take(logged.handle));
+  Logged::give(other.handle, Logged::take(other.handle));  // the thread turns to another pool
+  EXPECT_EQ(runtime_memory_deallocate(logged.handle, large, 1 << 24, 0, nullptr), KINA_SUCCESS);
+
+  EXPECT_EQ(logged.info().peak_bytes, (1 << 24) + 10 * kBytes);
+  for (void* block : blocks) Logged::give(logged.handle, block);
+  EXPECT_EQ(logged.info().peak_bytes, (1 << 24) + 10 * kBytes);
+  EXPECT_EQ(logged.info().live_bytes, 0U);
+  EXPECT_EQ(runtime_resource_release(logged.handle), KINA_SUCCESS);
+  EXPECT_EQ(runtime_resource_release(other.handle), KINA_SUCCESS);
+}
+
 // The release comes while threads take and give at hand; what it leaves goes back by the name that stays.
 TEST(Logging, AReleaseRacesWithCallsAtHand) {
   for (int round = 0; round < 20; ++round) {
@@ -146,6 +166,33 @@ TEST(Logging, AReleaseRacesWithCallsAtHand) {
     EXPECT_TRUE(logged.has_ended());
     EXPECT_LE(logged.taken + logged.given, 2 * served) << "a full ring drops rows, but makes up none";
     EXPECT_EQ(logged.refused, 0U);
+  }
+}
+
+// What a cache is about to be told while the handle ends would keep the resource for ever.
+TEST(Logging, AReleaseRacesWithTheFirstCallsOfAThreadThatLivesOn) {
+  constexpr int kRounds = 200;
+  std::barrier turn(2);
+  std::atomic<const Logged*> current{nullptr};
+  std::jthread thread([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      turn.arrive_and_wait();
+      const Logged& logged = *current;
+      void* data = nullptr;
+      while (runtime_memory_allocate(&data, logged.handle, kBytes, 0, nullptr) == KINA_SUCCESS)
+        Logged::give(logged.name, data);
+      turn.arrive_and_wait();
+    }
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    Logged logged;
+    current = &logged;
+    turn.arrive_and_wait();
+    for (std::atomic<int> pause = round; pause > 0; --pause) {
+    }
+    EXPECT_EQ(runtime_resource_release(logged.handle), KINA_SUCCESS);
+    turn.arrive_and_wait();
+    EXPECT_TRUE(logged.has_ended()) << "round " << round;
   }
 }
 
