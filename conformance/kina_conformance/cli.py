@@ -11,6 +11,7 @@ import fnmatch
 import platform
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)
+
+
 def parser() -> Parser:
     """The command line."""
     top = Parser(
@@ -59,8 +66,8 @@ def parser() -> Parser:
     )
     run.add_argument("--resource", metavar="TEXT", help="KINA_RESOURCE of the tests; not that of this process")
     run.add_argument("--seed", type=int, default=0, help="seed of the examples")
-    run.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
-    run.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="longest call, in milliseconds")
+    run.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, help="worker processes")
+    run.add_argument("--timeout", type=_positive, default=10_000, metavar="MS", help="longest call, in milliseconds")
     run.add_argument("--report", type=Path, metavar="DIR", help="write report.json, junit.xml and report.html there")
     run.add_argument("--format", choices=("auto", "plain"), default="auto", help="auto: moving bars on a terminal")
     listing = commands.add_parser("list", help="the tests and the clauses that they decide")
@@ -86,6 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
         return actions[options.command](options)
     except BrokenPipeError:
         return 0
+    except Exception:  # Python's own answer to it is 1, which would say that a MUST failed
+        traceback.print_exc()
+        return INTERNAL
     except SystemExit as end:
         return int(end.code or 0) if not isinstance(end.code, str) else _complain(end.code)
 
@@ -168,7 +178,7 @@ def _run(options: argparse.Namespace) -> int:
     tests = [t for t in selected(everything, options.select) if _in_profile(t, features, library)]
     settings = Settings(options.lib, options.tier, options.seed, features, options.resource)
     weak = _weakness(options, features, library)
-    runner = Runner(settings, tests, max(1, options.jobs), options.timeout / 1000, screen.test)
+    runner = Runner(settings, tests, options.jobs, options.timeout / 1000, screen.test)
     screen.begin(Counter(batch.chapter for batch in runner.queue for _ in batch.tests))
     run = runner.complete()
     screen.finish()

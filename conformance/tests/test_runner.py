@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kina_conformance import runner
+from kina_conformance import cli, runner
 from kina_conformance.configuration import complaint
 from runtimes import build
 
@@ -229,6 +229,8 @@ def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) 
     [
         ("run",),
         ("--lib", "x", "--tier", "enormous"),
+        ("--lib", __file__, "--timeout", "0"),
+        ("--lib", __file__, "--jobs", "-1"),
         (),
         ("list", "--select", "colour=red"),
         ("list", "--select", "chapter=nothing"),
@@ -238,6 +240,15 @@ def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) 
 )
 def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     assert command(*arguments).returncode == 64
+
+
+def test_a_fault_of_the_suite_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "contract", lambda: 1 // 0)
+
+    assert cli.main(["explain", "KINA-STATUS-23"]) == 70
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
