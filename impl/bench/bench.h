@@ -64,8 +64,10 @@ void play_trace(void* job, uint64_t first, uint64_t count);     /* a step of 0 b
 
 int core_count(void);   /* that the process may use; call it first on the first thread */
 void pin_to(int index); /* the calling thread, to one of them */
-void unpin(void);       /* so that threads which it makes are free */
-uint64_t ticks(void);   /* of a clock that costs little */
+/* Where a core's units are halved by somebody else's thread on it, nothing here is to be seen but that it is slow. */
+int quietest_core(void); /* the one on which work is done soonest now; leaves the thread pinned somewhere */
+void unpin(void);        /* so that threads which it makes are free */
+uint64_t ticks(void);    /* of a clock that costs little */
 typedef struct TimedJob {
   Body* body;
   void* job;

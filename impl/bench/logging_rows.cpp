@@ -20,7 +20,7 @@ class LoggedPool {
     KinaResource made = nullptr;
     unpin();
     BENCH_OK(runtime_resource_logging(&made, pool_.get(), &params));
-    pin_to(core_count() - 1);
+    pin_to(quietest_core());
     logging_ = std::make_unique<OwnedResource>(made);
   }
   KinaResource get() const { return logging_->get(); }

@@ -67,10 +67,10 @@ int main(int count, char** arguments) {
 
   // Programs have several threads, and the C library's locks and malloc are cheaper while there is only one.
   Team* sleeper = team_make(1);
-  pin_to(core_count() - 1);
   for (const Row& row : rows())
     benchmark::RegisterBenchmark(row.name.c_str(),
                                  [&row](benchmark::State& state) {
+                                   pin_to(quietest_core());
                                    Run run(&state);
                                    row.body(run);
                                  })
