@@ -112,13 +112,6 @@ class SlotTable {
     leave(*slot, handle, cache);
     return object;
   }
-  // The same for a live name that the calling thread alone may end.
-  void remove_own(uint64_t handle, SlotCache* cache = nullptr) noexcept {
-    Slot* slot = slot_of(handle);
-    if (slot == nullptr) return;
-    slot->handle.store(0, std::memory_order_release);
-    leave(*slot, handle, cache);
-  }
   uint64_t live() const noexcept;
 
   // Takes slots out of `cache` until `kept` are left.
