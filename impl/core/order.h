@@ -36,8 +36,8 @@ class Knowledge {
   std::vector<Entry> entries_;  // by serial
 };
 
-// Some of a stream's knowledge, for looks without its mutex. What was once noted stays true: knowledge grows, and before
-// the object stands for another native stream all that the former one ran after is over.
+// Some of a stream's knowledge, for looks without its mutex. What was once noted stays true: knowledge grows, and
+// before the object stands for another native stream all that the former one ran after is over.
 class Glimpses {
  public:
   bool cover(uint64_t serial, uint64_t position) const noexcept {

@@ -60,11 +60,11 @@ void in_thread(const auto& work) { std::thread(work).join(); }
 
 TEST(Logging, BlocksAtHandKeepTheirResourceAndGoBackAnywhere) {
   Logged logged;
-  std::vector<void*> blocks;
-  for (int i = 0; i < 20; ++i) blocks.push_back(Logged::take(logged.handle));
+  std::vector<void*> blocks(40);
+  for (size_t i = 0; i < 20; ++i) blocks[i] = Logged::take(logged.handle);
   in_thread([&] {
-    for (int i = 0; i < 20; ++i) blocks.push_back(Logged::take(logged.handle));
-    for (int i = 0; i < 5; ++i) Logged::give(logged.handle, blocks[i]);  // of the other thread
+    for (size_t i = 20; i < 40; ++i) blocks[i] = Logged::take(logged.handle);
+    for (size_t i = 0; i < 5; ++i) Logged::give(logged.handle, blocks[i]);  // of the other thread
   });
   EXPECT_EQ(logged.info().live_blocks, 35U);
 
@@ -99,8 +99,8 @@ TEST(Logging, AResourceWhoseBlocksWereTakenTheOrdinaryWayEndsWhenTheyAreGivenAtH
 TEST(Logging, ThePeakOfOneThreadIsExactWhicheverWayItsBlocksGo) {
   Logged logged;
   Logged::give(logged.handle, Logged::take(logged.handle));
-  std::vector<void*> blocks;
-  for (int i = 0; i < 10; ++i) blocks.push_back(Logged::take(logged.handle));
+  std::vector<void*> blocks(10);
+  for (void*& block : blocks) block = Logged::take(logged.handle);
   void* large = nullptr;
   EXPECT_EQ(runtime_memory_allocate(&large, logged.handle, 1 << 24, 0, nullptr), KINA_SUCCESS);
   EXPECT_EQ(runtime_memory_deallocate(logged.handle, large, 1 << 24, 0, nullptr), KINA_SUCCESS);
@@ -116,13 +116,13 @@ TEST(Logging, ThePeakOfOneThreadIsExactWhicheverWayItsBlocksGo) {
 
 TEST(Logging, ThePeakStaysWhenBlocksGoBackTheOrdinaryWay) {
   Logged logged, other;
-  std::vector<void*> blocks;
-  for (int i = 0; i < 50; ++i) blocks.push_back(Logged::take(logged.handle));
+  std::vector<void*> blocks(50);
+  for (void*& block : blocks) block = Logged::take(logged.handle);
   for (void* block : blocks) Logged::give(logged.handle, block);
-  blocks.clear();
+  blocks.resize(10);
   void* large = nullptr;
   EXPECT_EQ(runtime_memory_allocate(&large, logged.handle, 1 << 24, 0, nullptr), KINA_SUCCESS);
-  for (int i = 0; i < 10; ++i) blocks.push_back(Logged::take(logged.handle));
+  for (void*& block : blocks) block = Logged::take(logged.handle);
   Logged::give(other.handle, Logged::take(other.handle));  // the thread turns to another pool
   EXPECT_EQ(runtime_memory_deallocate(logged.handle, large, 1 << 24, 0, nullptr), KINA_SUCCESS);
 
@@ -158,6 +158,7 @@ TEST(Logging, AReleaseRacesWithCallsAtHand) {
     };
     {
       std::vector<std::jthread> threads;
+      threads.reserve(3);
       for (int i = 0; i < 3; ++i) threads.emplace_back(work);
       start.arrive_and_wait();
       while (served < 100) std::this_thread::yield();

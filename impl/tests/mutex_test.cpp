@@ -90,6 +90,7 @@ TEST(ResidentMutex, LetsOneThreadInAtATime) {
   constexpr uint64_t kTimes = 3000;  // enough to become the resident, again and again at first
   Guarded guarded;
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&] {
       Residence residence(thread_block());

@@ -156,8 +156,8 @@ uint64_t upstream_calls_among_holes(KinaPoolParams params) {
   for (void*& data : large) data = pool.take(kHole);
   for (size_t i = 0; i < large.size(); i += 2) EXPECT_EQ(pool.give(large[i], kHole), Return::done);
   const uint64_t before = pool.info().upstream_calls;
-  std::vector<void*> small;
-  for (int i = 0; i < 30; ++i) small.push_back(pool.take(SizeClasses::kLargest));
+  std::vector<void*> small(30);
+  for (void*& data : small) data = pool.take(SizeClasses::kLargest);
   const uint64_t calls = pool.info().upstream_calls - before;
   for (void* data : small) EXPECT_EQ(pool.give(data, SizeClasses::kLargest), Return::done);
   for (size_t i = 1; i < large.size(); i += 2) EXPECT_EQ(pool.give(large[i], kHole), Return::done);
