@@ -237,8 +237,8 @@ void* RowDrain::run(void* drain) noexcept {
   return nullptr;
 }
 
-bool RowDrain::is_empty() const noexcept {
-  return static_cast<uint32_t>(taken_.load(std::memory_order_acquire)) ==
+uint32_t RowDrain::waiting_rows() const noexcept {
+  return static_cast<uint32_t>(taken_.load(std::memory_order_acquire)) -
          static_cast<uint32_t>(read_.load(std::memory_order_relaxed));
 }
 
@@ -266,29 +266,30 @@ void RowDrain::empty() noexcept {
       continue;
     }
     std::unique_lock lock(mutex_);
-    if (!is_empty()) {  // a caller is about to finish its row
+    const bool is_row_on_its_way = waiting_rows() != 0;
+    if (is_row_on_its_way && is_stopping_) {
       lock.unlock();
       sched_yield();
       continue;
     }
-    emptied_.notify_all();
+    if (!is_row_on_its_way) emptied_.notify_all();
     if (is_stopping_) return;
-    doze(lock, naps++ < kNapsBeforeSleep);
+    doze(lock, is_row_on_its_way || naps++ < kNapsBeforeSleep);
   }
 }
 
-// Until rows come, or half a ring of them, or a moment has passed. Whoever enters a row after the fence sees that it
-// has to wake.
+// Until rows come, or half a ring of them, or a moment has passed: on the heels of a caller each would take the other's
+// line of the cache away for every row. Whoever enters a row after the fence sees that it has to wake.
 void RowDrain::doze(std::unique_lock<std::mutex>& lock, bool is_nap) noexcept {
   const uint64_t awaited_rows = is_nap ? capacity_ / 2 + 1 : 1;
   wake_at_.store(read_.load(std::memory_order_relaxed) + awaited_rows, std::memory_order_relaxed);
   if (!fence_all_threads()) is_nap = true;
-  if (is_empty()) {
-    if (is_nap) {
-      filled_.wait_for(lock, kNap);
-    } else {
-      filled_.wait(lock);
-    }
+  if (waiting_rows() >= awaited_rows) {  // a caller is about to finish the first of many
+    sched_yield();
+  } else if (is_nap) {
+    filled_.wait_for(lock, kNap);
+  } else {
+    filled_.wait(lock);
   }
   wake_at_.store(kNever, std::memory_order_relaxed);
 }
@@ -333,7 +334,7 @@ void RowDrain::call_back(const LogRow& row, const uint64_t* frames) noexcept {
 void RowDrain::settle() noexcept {
   if (is_in_other_process()) return;
   std::unique_lock lock(mutex_);
-  emptied_.wait_for(lock, kPatienceAtExit, [this] { return is_empty(); });
+  emptied_.wait_for(lock, kPatienceAtExit, [this] { return waiting_rows() == 0; });
 }
 
 uint64_t RowDrain::bytes() const noexcept {

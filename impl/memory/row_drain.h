@@ -88,7 +88,7 @@ class RowDrain final : public Counted {
   void empty() noexcept;
   void doze(std::unique_lock<std::mutex>& lock, bool is_nap) noexcept;
   void wake() noexcept;
-  bool is_empty() const noexcept;
+  uint32_t waiting_rows() const noexcept;  // whole, or about to be
   uint64_t whole_rows() noexcept;
   void deliver(uint64_t first, uint64_t last) noexcept;
   Row& row_at(uint64_t place) noexcept { return rows_[place & mask_]; }
