@@ -190,7 +190,8 @@ class SimulatedBackend final : public cpu::Arithmetic {
   void release(NativeEvent event) noexcept override { delete static_cast<NativeEventBox*>(event); }
   uint64_t capture(NativeStream stream) override { return Scheduler::instance().capture_on(queue_of(stream)); }
   void keep_with_graph(NativeStream stream, void* object, void (*end)(void*) noexcept) override {
-    Scheduler::instance().keep_with_graph(queue_of(stream), std::shared_ptr<void>(object, end));
+    Scheduler::instance().keep_with_graph(queue_of(stream),
+                                          std::shared_ptr<void>(object, [end](void* kept) { end(kept); }));
   }
 
   void launch(NativeStream stream, const Work& work) override {
