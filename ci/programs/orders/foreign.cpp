@@ -272,6 +272,14 @@ void Program::import_block() {
   }
   ok(runtime_from_dlpack(&pair.tensor, &block->managed, &params), "import");
   pairs_.push_back(pair);
+  if (below(2) == 0) return;
+  Pair read;  // at once, while what makes the bytes ready is queued
+  read.device = pair.device;
+  read.values = pair.values;
+  on_some_stream(pair.device, [&] {
+    ok(runtime_gpu_binary(&read.tensor, &pair.tensor, &pair.tensor, KINA_BINARY_MAXIMUM), "read an import");
+  });
+  pairs_.push_back(read);
 }
 
 // Work of the other device on the owner's bytes, which only the caller orders; the bytes stay as long as it needs them.
