@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +184,25 @@ def test_errors_say_what_was_wrong() -> None:
             kina.zeros((2,), device=device)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no dtype"):
         kina.zeros((2,), "f128")
+
+
+def test_a_missing_simulated_device_comes_with_the_way_to_get_one(library: Path) -> None:
+    program = "import kina\ntry: kina.zeros((2,), device='sim')\nexcept kina.KinaError as error: print(error)"
+    environment = {name: value for name, value in os.environ.items() if name != "KINA_SIM_DEVICES"}
+    environment |= {"KINA_LIBRARY": str(library), "PYTHONPATH": str(Path(kina.__file__).parents[1])}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+
+    assert told.stdout.startswith("UNSUPPORTED: there is no device of type 12 (sim): KINA_SIM_DEVICES=2 in the env")
+
+
+def test_unknown_flags_are_told_as_the_header_writes_them() -> None:
+    runtime, out = kina.current(), kina.interface().new("KinaTensor *")
+    tensor = kina.zeros((2,))
+
+    status = runtime.runtime_view(out, tensor.struct, [2], [1], 1, 0, 0xA0000000)
+    message = kina.interface().string(runtime.runtime_last_error_message()).decode()
+
+    assert runtime.status_name(status) == "UNSUPPORTED" and message == "flags has unknown bits: 0xA0000000"
 
 
 def _has_cuda() -> bool:

@@ -1,7 +1,9 @@
-// The rules of growing structs.
+// The rules of growing structs and flags.
 #include "impl/api/arguments.h"
 
 #include <algorithm>
+
+#include "impl/api/hexadecimal.h"
 
 namespace kina {
 
@@ -17,6 +19,10 @@ void require_zero_tail(const void* structure, uint32_t struct_size, size_t known
   require<Message::struct_tail>(
       std::all_of(bytes + known, bytes + struct_size, [](unsigned char byte) { return byte == 0; }), "KINA-VERSION-13",
       argument, argument.name, known);
+}
+
+void refuse_flags(uint32_t unknown, const char* clause, Argument argument) {
+  refuse<Message::flag_unknown>(clause, argument, argument.name, Hexadecimal(static_cast<int32_t>(unknown)));
 }
 
 }  // namespace kina

@@ -149,6 +149,13 @@ class ResourceArgument : public HandleArgument<KinaResource, Resource> {
 void require_struct_size(uint32_t struct_size, size_t known, Argument argument);
 void require_zero_tail(const void* structure, uint32_t struct_size, size_t known, Argument argument);
 
+// Tier 4: the bits of a flags word.
+[[noreturn]] void refuse_flags(uint32_t unknown, const char* clause, Argument argument);
+inline void require_known_flags(uint32_t flags, uint32_t known, const char* clause, Argument argument) {
+  if ((flags & ~known) != 0) [[unlikely]]
+    refuse_flags(flags & ~known, clause, argument);
+}
+
 // An option struct: NULL means all defaults. A copy of what the caller gave, as far as it is known here.
 template <class T>
 class Options {

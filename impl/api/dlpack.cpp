@@ -39,8 +39,8 @@ class DlpackOptions {
 
   // Tier 4: call it when every other tier has passed.
   void require_known_flags(Direction direction) const {
-    const uint32_t unknown = options_->flags & ~uint32_t{KINA_DLPACK_COPY | KINA_DLPACK_READ_ONLY};
-    require<Message::flag_unknown>(unknown == 0, "KINA-VERSION-16", {3, "params.flags"}, "params.flags", unknown);
+    kina::require_known_flags(options_->flags, KINA_DLPACK_COPY | KINA_DLPACK_READ_ONLY, "KINA-VERSION-16",
+                              {3, "params.flags"});
     require<Message::dlpack_copy_in>(direction == Direction::out || !has(KINA_DLPACK_COPY), "KINA-DLPACK-4",
                                      {3, "params.flags"});
   }

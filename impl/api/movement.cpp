@@ -24,7 +24,7 @@ void copy(const Call& call, Output& out, const Input& in, Device& target) {
 [[noreturn]] void refuse_absent(const Output& out, int32_t device_type, const char* mismatch, const char* absent,
                                 Argument argument) {
   require<Message::device_mismatch>(out.is_empty(), mismatch, kOut, kOut.name, out.place(), device_of(device_type, 0));
-  refuse<Message::device_type_absent>(absent, argument, static_cast<DLDeviceType>(device_type));
+  refuse_device_type(device_type, absent, argument);
 }
 
 }  // namespace

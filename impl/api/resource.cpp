@@ -68,10 +68,6 @@ void require_initial(uint64_t initial_bytes, uint64_t maximum_bytes, Argument ar
                                  argument.name, initial_bytes, maximum_bytes);
 }
 
-void require_known_flags(uint32_t flags, uint32_t known, const char* clause, Argument argument) {
-  require<Message::flag_unknown>((flags & ~known) == 0, clause, argument, argument.name, flags & ~known);
-}
-
 void require_known_value(int32_t value, int32_t last, const char* clause, Argument argument) {
   require<Message::value_unknown>(value >= 0 && value <= last, clause, argument, argument.name, value);
 }

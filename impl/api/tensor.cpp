@@ -22,8 +22,7 @@ void require_shape_pointer(const int64_t* shape, int32_t ndim, Argument argument
 
 // READ_ONLY is all that callers may ask for.
 void require_flags(uint32_t flags, Argument argument) {
-  const uint32_t unknown = flags & ~uint32_t{KINA_FLAG_READ_ONLY};
-  require<Message::flag_unknown>(unknown == 0, "KINA-TENSOR-51", argument, argument.name, unknown);
+  require_known_flags(flags, KINA_FLAG_READ_ONLY, "KINA-TENSOR-51", argument);
 }
 
 // Elements from `span.low` to `span.high` lie in the hull of `outer`, from whose element 0 they are `offset` away. An

@@ -172,8 +172,8 @@ class Backend {
 
   virtual int32_t device_type() const noexcept = 0;
   virtual int32_t device_count() const noexcept = 0;
-  // Why there is no device though one was asked for; NULL where there is nothing to say.
-  virtual const char* trouble() const noexcept { return nullptr; }
+  // Asked where there is no device: why, or how to get one. NULL: there is nothing to say.
+  virtual const char* why_absent() const noexcept { return nullptr; }
   // Fills everything behind struct_size, device_type and device_id.
   virtual void describe(KinaDeviceInfo& info, int32_t device_id) const = 0;
 

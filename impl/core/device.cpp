@@ -12,9 +12,9 @@
 namespace kina {
 namespace {
 
-const char* trouble_of(int32_t device_type) noexcept {
+const char* why_absent(int32_t device_type) noexcept {
   for (Backend* const* backend = backends(); *backend != nullptr; ++backend)
-    if ((*backend)->device_type() == device_type) return (*backend)->trouble();
+    if ((*backend)->device_type() == device_type) return (*backend)->why_absent();
   return nullptr;
 }
 
@@ -169,11 +169,14 @@ void require_device_id(int32_t device_type, int32_t device_id, Argument id_argum
 }
 
 void require_device_type(int32_t device_type, Argument type_argument) {
-  if (const char* trouble = trouble_of(device_type))
-    refuse<Message::device_type_troubled>("KINA-STATUS-24", type_argument, static_cast<DLDeviceType>(device_type),
-                                          trouble);
-  require<Message::device_type_absent>(device_count(device_type) > 0, "KINA-STATUS-24", type_argument,
-                                       static_cast<DLDeviceType>(device_type));
+  if (device_count(device_type) == 0) [[unlikely]]
+    refuse_device_type(device_type, "KINA-STATUS-24", type_argument);
+}
+
+void refuse_device_type(int32_t device_type, const char* clause, Argument argument) {
+  const auto type = static_cast<DLDeviceType>(device_type);
+  if (const char* why = why_absent(device_type)) refuse<Message::device_type_absent_why>(clause, argument, type, why);
+  refuse<Message::device_type_absent>(clause, argument, type);
 }
 
 Device& find_device(int32_t device_type, int32_t device_id, Argument type_argument, Argument id_argument) {

@@ -91,6 +91,7 @@ constexpr bool is_read_by_host(int32_t device_type) noexcept {
 // As above, where the rest of tier 3 lies between the two halves: first an id outside, last a type without devices.
 void require_device_id(int32_t device_type, int32_t device_id, Argument id_argument);
 void require_device_type(int32_t device_type, Argument type_argument);
+[[noreturn]] void refuse_device_type(int32_t device_type, const char* clause, Argument argument);
 
 // How many devices a type has; 0 for every type that this build does not know.
 int32_t device_count(int32_t device_type) noexcept;

@@ -133,9 +133,7 @@ class SimulatedBackend final : public cpu::Arithmetic {
  public:
   int32_t device_type() const noexcept override { return kDLExtDev; }
   int32_t device_count() const noexcept override { return configuration().devices; }
-  const char* trouble() const noexcept override {
-    return configuration().trouble.empty() ? nullptr : configuration().trouble.c_str();
-  }
+  const char* why_absent() const noexcept override { return configuration().why_absent.c_str(); }
   bool is_asynchronous() const noexcept override { return true; }
   bool is_lost(int32_t device_id) const noexcept override { return Scheduler::instance().is_lost(device_id); }
   bool can_access(int32_t device_id, int32_t peer_id) const noexcept override {

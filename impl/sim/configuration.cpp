@@ -119,8 +119,10 @@ Configuration parse(const char* devices, const char* seed, const char* memory, c
     read_faults(result, fault);
   } catch (const Trouble& trouble) {
     result.devices = 0;
-    result.trouble = trouble.text;
+    result.why_absent = trouble.text;
+    return result;
   }
+  if (result.devices == 0) result.why_absent = "KINA_SIM_DEVICES=2 in the environment adds two simulated ones";
   return result;
 }
 

@@ -20,7 +20,7 @@ struct Configuration {
   uint64_t memory_bytes = uint64_t{256} << 20;   // KINA_SIM_MEMORY, for each device
   std::set<std::pair<int32_t, int32_t>> denied;  // KINA_SIM_DENY="0-1,1-0": the first cannot reach the second
   std::map<Fault, uint64_t> faults;  // KINA_SIM_FAULT="launch:3,lost:10": the n-th such call fails, counted from 1
-  std::string trouble;               // what is wrong with the variables: there are no devices then
+  std::string why_absent;            // where there are no devices: what is wrong with the variables, or which to set
 };
 
 // Read once.

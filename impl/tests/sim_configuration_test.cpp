@@ -8,7 +8,7 @@ namespace {
 
 TEST(SimConfiguration, ReadsTheGrammar) {
   const Configuration read = parse("2", "7", "4096", "0-1,1-0", "launch:3,lost:10");
-  EXPECT_EQ(read.trouble, "");
+  EXPECT_EQ(read.why_absent, "");
   EXPECT_EQ(read.devices, 2);
   EXPECT_EQ(read.seed, 7U);
   EXPECT_EQ(read.memory_bytes, 4096U);
@@ -18,10 +18,10 @@ TEST(SimConfiguration, ReadsTheGrammar) {
   EXPECT_EQ(read.faults.size(), 2U);
 }
 
-TEST(SimConfiguration, UnsetAndEmptyAreDefaults) {
+TEST(SimConfiguration, UnsetAndEmptyAreDefaultsAndSayHowToGetADevice) {
   for (const char* nothing : {static_cast<const char*>(nullptr), ""}) {
     const Configuration read = parse(nothing, nothing, nothing, nothing, nothing);
-    EXPECT_EQ(read.trouble, "");
+    EXPECT_EQ(read.why_absent, "KINA_SIM_DEVICES=2 in the environment adds two simulated ones");
     EXPECT_EQ(read.devices, 0);
     EXPECT_EQ(read.memory_bytes, uint64_t{256} << 20);
   }
@@ -54,7 +54,7 @@ TEST(SimConfiguration, RefusesEveryOtherText) {
   for (const Bad& bad : all) {
     const Configuration read = parse(bad.devices, bad.seed, bad.memory, bad.deny, bad.fault);
     EXPECT_EQ(read.devices, 0) << bad.place;
-    EXPECT_EQ(read.trouble.rfind(bad.place, 0), 0U) << read.trouble;
+    EXPECT_EQ(read.why_absent.rfind(bad.place, 0), 0U) << read.why_absent;
   }
 }
 
