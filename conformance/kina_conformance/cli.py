@@ -9,6 +9,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the runner f
 import argparse
 import fnmatch
 import platform
+import shlex
 import sys
 import time
 import traceback
@@ -88,6 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if not words:
             return _complain(f"what to do is missing\n{parser().format_help()}")
+        if not words[0].startswith("-") and words[0] not in COMMANDS:
+            return _complain(_no_command(words))
         options = parser().parse_args(words)
         actions = {"run": _run, "list": _list, "explain": _explain, "coverage": _coverage, "doctor": _doctor}
         return actions[options.command](options)
@@ -103,6 +106,15 @@ def main(arguments: list[str] | None = None) -> int:
 def _complain(text: str) -> int:
     print(f"kina-conformance: {text}", file=sys.stderr)
     return USAGE
+
+
+def _no_command(words: list[str]) -> str:
+    """What to type instead: most often the path of a library stands where the command should."""
+    guess = next((word for word in words if os.path.exists(word) or ".so" in word or ".dylib" in word), "./libyours.so")
+    return (
+        f"there is no command {words[0]!r}\nto judge a library, type: kina-conformance --lib {shlex.quote(guess)}\n"
+        f"the commands are {', '.join(COMMANDS)}; kina-conformance --help says what they do"
+    )
 
 
 def _tests() -> list[dict[str, Any]]:
@@ -299,7 +311,7 @@ def _doctor(options: argparse.Namespace) -> int:
         if library.refusal:
             return UNTESTABLE
         print(f"features   {' '.join(library.features) or 'none'}")
-        print(f"devices    {', '.join(f'{name} {count}' for name, count in library.devices.items()) or 'none'}")
+        print("\n           ".join(library.device_lines()).replace("devices ", "devices    ", 1))
     tests, problem = collect()  # last: it takes longest
     print(f"tests      {problem or len(tests)}")
     return INTERNAL if problem else 0

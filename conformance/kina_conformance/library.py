@@ -9,6 +9,7 @@ import select
 import signal
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,13 @@ class Library:
     version: str = ""
     features: list[str] = field(default_factory=list)
     devices: dict[str, int] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)  # what it says of a device type that it has no device of
     refusal: str = ""
+
+    def device_lines(self) -> list[str]:
+        """Its devices in words, and what it says of those that are absent."""
+        present = ", ".join(f"{name} {count}" for name, count in self.devices.items() if count)
+        return [f"devices {present or 'none'}", *(f"no {name}: {words}" for name, words in self.absent.items())]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,37 +62,56 @@ def examine(path: str) -> Library:
     elif "/" in path:
         library.refusal = f"{path} is not a file"
         return library
+    for name, value in _in_a_child(path, _asked).items():
+        setattr(library, name, value)
+    if not library.refusal:  # another child: what goes wrong here is for the tests to tell
+        library.absent = _in_a_child(path, lambda runtime: _reasons(runtime, library.devices)).get("absent", {})
+    return library
+
+
+def _in_a_child(path: str, question: Callable[[Runtime], dict[str, Any]]) -> dict[str, Any]:
+    """What a question to the library finds out; `refusal` where it gives no answer."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _look(path, writer)
+        _answer(path, question, writer)
     os.close(writer)
     data = _read(reader, LOAD_SECONDS)
     if data is None:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if data is None:
-        library.refusal = f"HANG at load: the library did not answer within {LOAD_SECONDS:.0f} s"
-    elif not data.endswith(b"\n"):
-        library.refusal = f"{ended(status)} while the library was loaded or asked for its version"
-    else:
-        for name, value in json.loads(data).items():
-            setattr(library, name, value)
-    return library
+        return {"refusal": f"HANG at load: the library did not answer within {LOAD_SECONDS:.0f} s"}
+    if not data.endswith(b"\n"):
+        return {"refusal": f"{ended(status)} while the library was loaded or asked for its version"}
+    found: dict[str, Any] = json.loads(data)
+    return found
 
 
-def _look(path: str, writer: int) -> None:
+def _answer(path: str, question: Callable[[Runtime], dict[str, Any]], writer: int) -> None:
     answer: dict[str, Any]
     sink = os.open(os.devnull, os.O_RDWR)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
     try:
-        answer = _asked(Runtime(path))
+        answer = question(Runtime(path))
     except OSError as error:
         answer = {"refusal": f"no library that can be loaded: {error}"}
     os.write(writer, json.dumps(answer).encode() + b"\n")
     os._exit(0)
+
+
+def _reasons(runtime: Runtime, devices: dict[str, int]) -> dict[str, Any]:
+    """The library's own words where a device of an absent type is asked for."""
+    stream = runtime.ffi.new("KinaStream *")
+    found = {}
+    for name in (name for name, count in devices.items() if count == 0):
+        refused = runtime.runtime_stream_main(stream, runtime.constants[name], 0) != 0
+        message = runtime.runtime_last_error_message() if refused else runtime.ffi.NULL
+        if message != runtime.ffi.NULL:
+            found[name] = runtime.ffi.string(message).decode(errors="replace")
+    return {"absent": found}
 
 
 def _asked(runtime: Runtime) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class Screen:
         if library.sha256:  # else the loader knows where it found it
             self.line(f"          sha256 {library.sha256[:16]}   build id {library.build_id[:16] or 'none'}")
         self.line(f"          ABI {library.abi_version or '?'}   {library.version or 'no version'}   claims {features}")
+        for text in library.device_lines() if not library.refusal else []:
+            self.line(f"          {text}")
         self.line("")
 
     def line(self, text: str) -> None:

@@ -242,6 +242,21 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> No
     assert command(*arguments).returncode == 64
 
 
+@pytest.mark.parametrize(
+    ("arguments", "typed"),
+    [
+        (("some.so",), "some.so"),
+        (("./my runtime/libmine.so.1", "--tier", "quick"), "'./my runtime/libmine.so.1'"),
+        (("lib", "libmine.dylib"), "libmine.dylib"),
+        (("lib", "x"), "./libyours.so"),
+    ],
+)
+def test_a_library_where_the_command_should_be_is_told_what_to_type(arguments: tuple[str, ...], typed: str) -> None:
+    done = command(*arguments)
+
+    assert done.returncode == 64 and f"type: kina-conformance --lib {typed}\n" in done.stderr, done.stderr
+
+
 def test_a_fault_of_the_suite_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,6 +296,25 @@ def test_the_doctor_looks_at_the_library_before_the_suite() -> None:
 
     assert done.returncode == 4, done.stdout + done.stderr
     assert "library    libm.so.6" in done.stdout and "tests " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        ("", "no kDLExtDev: there is no device of type 12 (sim): KINA_SIM_DEVICES=2 in the environment adds two"),
+        ("two", "no kDLExtDev: there is no device of type 12 (sim): KINA_SIM_DEVICES is bad at character 1: a number"),
+        ("2", "devices    kDLCPU 1, kDLExtDev 2\n"),
+    ],
+)
+def test_the_doctor_and_the_run_say_why_a_device_is_absent(
+    library: Path, monkeypatch: pytest.MonkeyPatch, devices: str, words: str
+) -> None:
+    monkeypatch.setenv("KINA_SIM_DEVICES", devices)
+    doctor = command("doctor", "--lib", str(library))
+    run = command("--lib", str(library), "--select", "clause=KINA-VERSION-1")
+
+    assert words in doctor.stdout, doctor.stdout
+    assert " ".join(words.split()) in " ".join(run.stdout.split()), run.stdout
 
 
 @pytest.mark.parametrize(
