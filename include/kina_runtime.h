@@ -1088,8 +1088,8 @@ KINA_API KinaStatus runtime_redirect_push(KinaScope *out, KinaStream stream);
  * Memory of recorded work comes from `resource` alone, which the caller keeps as long as the graph. Capture itself is
  * begun and ended by the caller through the native handle, best after this call and before its token is popped: what
  * was on the stream before can then be waited for meanwhile. No stream is bound by it. Without the announcement work on
- * a capturing stream is refused, and with it what needs host memory [KINA-STREAM-41]. Each recorded gather leaves what
- * its replays need to check indices, a little host memory, with `resource` until that ends [KINA-INDEXING-25].
+ * a capturing stream is refused, and with it what needs host memory [KINA-STREAM-41]. Each recorded gather keeps what
+ * its replays need to check indices, a little host memory, as long as its graph lives [KINA-INDEXING-25].
  *
  * INVALID_ARGUMENT  a parameter is NULL
  * INVALID_HANDLE    `stream` or `resource` is not live

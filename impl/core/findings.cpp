@@ -37,13 +37,19 @@ Findings& Findings::of(Backend& backend) {
 }
 
 Finding* Findings::take() {
-  reap();
-  const std::lock_guard lock(mutex_);
-  if (free_.empty()) add_slab();
-  Finding* finding = free_.back();
-  free_.pop_back();
-  *finding = {};
-  return finding;
+  while (true) {
+    reap();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        Finding* finding = free_.back();
+        free_.pop_back();
+        *finding = {};
+        return finding;
+      }
+    }
+    add_slab();
+  }
 }
 
 void Findings::put_back(Finding* finding) noexcept {
@@ -56,12 +62,17 @@ void Findings::retire(Finding* finding, const Point& point, Ref<Counted> read) n
   retired_.push_back({finding, point, std::move(read)});
 }
 
+// The driver is asked under no lock: with one of its own it gives back what a graph kept.
 void Findings::add_slab() {
+  std::unique_lock lock(mutex_);
   free_.reserve(made_ + kSlab);
   retired_.reserve(made_ + kSlab);
-  auto* slab = static_cast<Finding*>(backend_->allocate_shared(kSlab * sizeof(Finding)));
-  require<Message::out_of_host_memory>(slab != nullptr, "KINA-STATUS-44", {});
   made_ += kSlab;
+  lock.unlock();
+  auto* slab = static_cast<Finding*>(backend_->allocate_shared(kSlab * sizeof(Finding)));
+  lock.lock();
+  if (slab == nullptr) made_ -= kSlab;
+  require<Message::out_of_host_memory>(slab != nullptr, "KINA-STATUS-44", {});
   for (size_t i = 0; i < kSlab; ++i) free_.push_back(slab + i);
 }
 
