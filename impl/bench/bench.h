@@ -92,16 +92,18 @@ void hand_over(HandoverJob* job, uint64_t first);
 /* ---- streams.c: takes from another stream on an asynchronous device ---- */
 
 typedef struct CrossJob {
-  KinaResource resource; /* has room for one block */
+  KinaResource resource; /* has room for these blocks */
   KinaStream streams[2];
   KinaTensor work[2]; /* small tensors: filling one is work on its stream */
   uint64_t bytes;
-  void* data;
+  void* blocks[16];
+  int count;
   int on;
   int is_order_known;
 } CrossJob;
-void cross_prepare(CrossJob* job); /* untimed: work on the stream of the block, which goes back there */
-void cross_take(CrossJob* job);    /* timed: the other stream takes it */
+void cross_prepare(CrossJob* job); /* untimed: work on the stream of the blocks, which go back there */
+void cross_take(CrossJob* job);    /* timed: the other stream takes them */
+void cross_give(CrossJob* job);
 
 /* ---- tensors.c ---- */
 

@@ -69,7 +69,7 @@ Check::Check(const char* function, Stream& stream, int64_t extent)
     : function_(function),
       extent_(extent),
       finding_(Findings::of(stream.device().backend()).take()),
-      point_{Ref<Stream>::share(&stream), 0} {}
+      point_{&stream, 0} {}
 
 Ref<Check> Check::for_replays(const Ref<Check>& recorded, Stream& stream) {
   Ref<Check> made = make(recorded->function_, stream, recorded->extent_);

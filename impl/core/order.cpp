@@ -143,7 +143,7 @@ void Timeline::reach(uint64_t seen, Site site) noexcept {
 
 OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
   OrderCalls calls;
-  if (point.stream.get() == &waiter || is_ordered(waiter, point) || is_dropped(site)) return calls;
+  if (point.stream == &waiter || is_ordered(waiter, point) || is_dropped(site)) return calls;
   // Events do not cross, and a stream that has ended waits no more.
   const bool may_wait = &waiter.device().backend() == &point.stream->device().backend() && !waiter.timeline.has_ended;
   if (!may_wait || !follow(waiter, *point.stream, *event_at(*point.stream, point.position, &calls), calls))
@@ -151,10 +151,10 @@ OrderCalls order_after(Stream& waiter, const Point& point, Site site) {
   return calls;
 }
 
-bool is_ordered(const Stream& waiter, const Point& point) {
+bool is_ordered_unseen(const Stream& waiter, const Point& point) {
   const Timeline& line = waiter.timeline;
   const uint64_t serial = point.stream->serial();
-  if (point.stream.get() == &waiter || line.glimpses.cover(serial, point.position) || is_trivial(point)) return true;
+  if (is_trivial(point)) return true;
   {
     const std::lock_guard lock(line.mutex);
     const uint64_t known = line.known.of(serial);
@@ -235,7 +235,7 @@ bool is_idle(Stream& stream) {
 Point after_foreign_work(Stream& stream, Site site) {
   const std::lock_guard lock(stream.timeline.mutex);
   stream.timeline.advance(site);
-  return {Ref<Stream>::share(&stream), stream.timeline.position};
+  return {&stream, stream.timeline.position};
 }
 
 void note_foreign(Stream& stream, Site site) {
@@ -261,7 +261,7 @@ bool is_lost_sight_of(Stream& stream) noexcept {
 
 Point last_of(Stream& stream) {
   const std::lock_guard lock(stream.timeline.mutex);
-  return {Ref<Stream>::share(&stream), stream.timeline.position};
+  return {&stream, stream.timeline.position};
 }
 
 Point now(Stream& stream) {
@@ -269,7 +269,7 @@ Point now(Stream& stream) {
   const bool is_recording = stream.is_announced() && may_capture(stream);
   const std::lock_guard lock(stream.timeline.mutex);
   if (stream.timeline.has_foreign_work && !is_recording) stream.timeline.advance();
-  return {Ref<Stream>::share(&stream), stream.timeline.position};
+  return {&stream, stream.timeline.position};
 }
 
 }  // namespace kina

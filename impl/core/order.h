@@ -16,9 +16,9 @@ namespace kina {
 
 class Stream;
 
-// A moment of a stream: all work enqueued on it up to `position`.
+// A moment of a stream, which outlives all that speaks of it: all work enqueued on it up to `position`.
 struct Point {
-  Ref<Stream> stream;
+  Stream* stream = nullptr;
   uint64_t position = 0;
 };
 
@@ -127,7 +127,9 @@ bool has_run(const Point& point, OrderCalls* calls = nullptr);
 bool is_idle(Stream& stream);
 
 // True where order_after would cost nothing.
-bool is_ordered(const Stream& waiter, const Point& point);
+bool is_ordered(const Stream& waiter, const Point& point);  // in stream.h
+// The same of another stream's, behind a look at the glimpses.
+bool is_ordered_unseen(const Stream& waiter, const Point& point);
 
 // Work that the caller enqueued by itself has taken a position on `stream`.
 Point after_foreign_work(Stream& stream, Site site = Site::here());

@@ -151,7 +151,7 @@ void Storage::give_back_after_uses() noexcept {
   {
     const std::lock_guard lock(uses);
     uses.each([&](const Point& point) {
-      if (point.stream.get() == &stream_) return;
+      if (point.stream == &stream_) return;
       if (count < others.size()) others[count] = point;
       ++count;
     });

@@ -78,6 +78,11 @@ class Stream final : public Counted {
   Stream* older_;  // the chain of all streams
 };
 
+inline bool is_ordered(const Stream& waiter, const Point& point) {
+  return point.stream == &waiter || waiter.timeline.glimpses.cover(point.stream->serial(), point.position) ||
+         is_ordered_unseen(waiter, point);
+}
+
 inline HandleTable<Stream>& streams() {
   static auto& table = *new HandleTable<Stream>(Kind::stream);
   return table;

@@ -37,7 +37,7 @@ void Uses::reserve() {
 
 void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
   const auto same = std::find_if(points.begin(), points.end(),
-                                 [&](const Point& other) { return other.stream.get() == point.stream.get(); });
+                                 [&](const Point& other) { return other.stream == point.stream; });
   if (same != points.end()) {
     *same = point;
   } else {

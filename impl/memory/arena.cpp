@@ -104,7 +104,7 @@ bool Arena::add_shelf(Stream* stream) noexcept {
 
 bool Points::add(const Point& point, OrderCalls& calls) noexcept {
   for (size_t i = 0; i < count_; ++i) {
-    if (points_[i].stream.get() != point.stream.get()) continue;
+    if (points_[i].stream != point.stream) continue;
     points_[i].position = std::max(points_[i].position, point.position);
     return true;
   }

@@ -48,7 +48,7 @@ struct Stamp {
   // Calls f(point) for each moment until it answers false; returns whether it never did.
   template <class F>
   bool all(F&& f) const {
-    if (stream != nullptr && !f(Point{Ref<Stream>::share(stream), position})) return false;
+    if (stream != nullptr && !f(Point{stream, position})) return false;
     if (points)
       for (const Point& point : points->list())
         if (!f(point)) return false;
@@ -89,7 +89,10 @@ class Arena {
     if (!has_pieces(shelf)) return nullptr;
     if (!has_room() && !make_room()) return nullptr;
     Piece* piece = find(request.bytes, request.alignment, shelf);
-    return piece != nullptr && stamp_of(*piece).all(f) ? occupy(*piece, request, taker) : nullptr;
+    if (piece == nullptr) return nullptr;
+    const bool is_streams = shelf >= Stamp::kStreams;
+    const bool may_take = is_streams ? f(Point{shelf_of(shelf).stream, piece->position}) : stamp_of(*piece).all(f);
+    return may_take ? occupy(*piece, request, taker) : nullptr;
   }
   // Free neighbours of one shelf become one piece.
   Return give(const void* data, const Request& request, const Stamp& stamp = {}) noexcept;

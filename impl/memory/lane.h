@@ -22,15 +22,15 @@ struct UsedBlock {
 class Lane {
  public:
   // `stream` NULL: of a device whose work is over when a call returns, where there is no order to follow.
-  Lane(Stream* stream, uint32_t shelf) noexcept : stream_(Ref<Stream>::share(stream)), shelf_(shelf) {}
+  Lane(Stream* stream, uint32_t shelf) noexcept : stream_(stream), shelf_(shelf) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   ~Lane();
 
-  Stream* stream() const noexcept { return stream_.get(); }
+  Stream* stream() const noexcept { return stream_; }
   uint32_t shelf() const noexcept { return shelf_; }  // of the arena
   // How far the stream is now.
-  uint64_t position() const noexcept { return stream_ ? now(*stream_).position : 0; }
+  uint64_t position() const noexcept { return stream_ != nullptr ? now(*stream_).position : 0; }
   // What the next user of bytes that are given up now runs after.
   Stamp stamp() const noexcept { return {shelf_, position(), stream(), nullptr}; }
 
@@ -74,7 +74,7 @@ class Lane {
   void push(uint32_t size_class, Block* first) noexcept;
 
   alignas(128) std::array<Head, SizeClasses::kCount> heads_{};
-  const Ref<Stream> stream_;
+  Stream* const stream_;
   const uint32_t shelf_;
 };
 
@@ -84,7 +84,7 @@ Block* Lane::take_one(uint32_t size_class, F&& can_follow) noexcept {
   Block* first = take(size_class, count);
   if (first == nullptr) return nullptr;
   const uint64_t position = first->batch_position();
-  if (stream_ && !can_follow(Point{stream_, position})) {
+  if (stream_ != nullptr && !can_follow(Point{stream_, position})) {
     put(size_class, first, count, position);
     return nullptr;
   }

@@ -151,7 +151,7 @@ class PoolResource final : public Resource {
   // Free bytes that belong to any stream, for work on `here`: first what it may have at once, then what it has to
   // wait for.
   void* search(const Request& request, Lane& here, bool has_collected, bool& is_hit) noexcept;
-  // What work on `here` is known to run after as it is.
+  // What work on `here`, which is recorded by nobody, is known to run after as it is.
   void* take_in_known_order(const Request& request, Lane& here) noexcept;
   template <class F>
   void* search_lanes(const Request& request, Lane& here, F&& can_follow) noexcept;

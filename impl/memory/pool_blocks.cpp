@@ -79,7 +79,7 @@ void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach)
   }
   const ResidentLock lock(mutex_, cache.residence);
   renew_in_child();
-  if (is_short_of_slabs(request)) return nullptr;
+  if (!is_ordered_ && is_short_of_slabs(request)) return nullptr;
   void* data = take_at_once(request, here.lane.shelf());
   if (data == nullptr && is_ordered_ && reach == Reach::known_order) data = take_in_known_order(request, here.lane);
   if (data == nullptr) return nullptr;
@@ -251,7 +251,7 @@ bool PoolResource::make_stamp(std::span<const Point> uses, Stream* taker, Lane& 
   bool is_made = std::all_of(uses.begin(), uses.end(), add) && (taker == nullptr || add(now(*taker)));
   stamp = lane.stamp();
   if (points) {
-    is_made = is_made && points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
+    is_made = is_made && points->add({stamp.stream, stamp.position}, calls);
     stamp = {Stamp::kPoints, 0, nullptr, std::move(points)};
   }
   count(calls);

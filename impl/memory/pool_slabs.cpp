@@ -21,7 +21,7 @@ bool add_point(Slab& slab, const Point& point, OrderCalls& calls) noexcept {
   if (!slab.points) {
     slab.points = Ref<Points>::adopt(new (std::nothrow) Points);
     if (!slab.points) return false;
-    if (stamp.stream != nullptr) slab.points->add({Ref<Stream>::share(stamp.stream), stamp.position}, calls);
+    if (stamp.stream != nullptr) slab.points->add({stamp.stream, stamp.position}, calls);
     stamp = {Stamp::kPoints, 0, nullptr, slab.points};
   }
   return slab.points->add(point, calls);
@@ -31,7 +31,7 @@ bool add_lane(Slab& slab, const Lane& lane, uint64_t position, OrderCalls& calls
   Stamp& stamp = slab.stamp;
   if (lane.stream() == nullptr) return true;
   if (slab.points || (stamp.stream != nullptr && stamp.stream != lane.stream()))
-    return add_point(slab, {Ref<Stream>::share(lane.stream()), position}, calls);
+    return add_point(slab, {lane.stream(), position}, calls);
   stamp = {lane.shelf(), std::max(stamp.position, position), lane.stream(), nullptr};
   return true;
 }
@@ -148,8 +148,7 @@ void* PoolResource::search_lanes(const Request& request, Lane& here, F&& can_fol
 }
 
 void* PoolResource::take_in_known_order(const Request& request, Lane& here) noexcept {
-  Stream& stream = *here.stream();
-  if (may_capture(stream)) return nullptr;  // a graph runs at times that no order is known of
+  const Stream& stream = *here.stream();
   return search_lanes(request, here, [&](const Point& point) { return is_ordered(stream, point); });
 }
 

@@ -8,27 +8,44 @@ namespace {
 
 using CacheLock = std::lock_guard<OwnersLock>;
 
-// The thread goes to a pool and a stream that it used before, or stays there.
-PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
-  ThreadBlock* thread = thread_block();
-  if (thread == nullptr) return nullptr;
-  for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread) {
-    if (cache->pool_name != resource) continue;
-    const CacheLock lock(cache->lock);
-    if (!cache->is_open) continue;
-    for (StreamCache* known = cache->streams; known != nullptr; known = known->next) {
-      if (!known->names.are(resource, stream, *thread)) continue;
-      cache->names = known->names;
-      cache->use(known);
-      return thread->newest_pool_cache = cache;
+// Locks a cache that has magazines under these names, and makes them the current ones.
+bool enter(PoolCache& cache, uint64_t resource, uint64_t stream, const ThreadBlock& thread) noexcept {
+  if (cache.pool_name != resource) return false;
+  cache.lock.lock();
+  if (cache.is_open) {
+    if (cache.names.are(resource, stream, thread)) return true;
+    for (StreamCache* known = cache.streams; known != nullptr; known = known->next) {
+      if (!known->names.are(resource, stream, thread)) continue;
+      cache.names = known->names;
+      cache.use(known);
+      return true;
     }
   }
+  cache.lock.unlock();
+  return false;
+}
+
+// The cache of a pool and a stream that the thread used before, locked: the newest one, most often.
+PoolCache* enter(uint64_t resource, uint64_t stream) noexcept {
+  auto* thread = static_cast<ThreadBlock*>(t_cache);
+  if (thread == nullptr || resource == 0) return nullptr;
+  PoolCache* newest = thread->newest_pool_cache;
+  if (newest != nullptr && enter(*newest, resource, stream, *thread)) return newest;
+  for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread)
+    if (cache != newest && enter(*cache, resource, stream, *thread)) return thread->newest_pool_cache = cache;
   return nullptr;
 }
 
 // A request for no bytes, or one during which a callback asked for more, leaves the magazines of another stream.
 bool is_at_hand_for(const PoolCache& cache, const Stream& place) noexcept {
   return cache.current != nullptr && (!cache.is_ordered || cache.current->lane.stream() == &place);
+}
+
+// Of the resource right above the pool of the newest cache that the thread calls through.
+bool is_name_of_logging(uint64_t resource) noexcept {
+  const auto* thread = static_cast<const ThreadBlock*>(t_cache);
+  const PoolCache* newest = thread == nullptr ? nullptr : thread->newest_pool_cache;
+  return newest != nullptr && newest->logged.names.resource == resource;
 }
 
 bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 && (alignment & (alignment - 1)) == 0; }
@@ -38,25 +55,21 @@ bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 &
 // Too large for a magazine, of another pool or stream than the newest, through a logging resource, or with a visitor in
 // the way.
 void* take_near(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  PoolCache* cache = newest_cache(resource, stream);
-  if (cache == nullptr) {
-    if (void* data = take_logged(resource, bytes, alignment, stream)) return data;
-    cache = turn_to(resource, stream);
-  }
-  if (cache == nullptr || !is_plain(bytes, alignment)) return nullptr;
-  const CacheLock lock(cache->lock);
-  return cache->is_open ? cache->pool->take_at_hand(*cache, bytes, alignment) : nullptr;
+  if (is_name_of_logging(resource)) [[unlikely]]
+    return take_logged(resource, bytes, alignment, stream);
+  PoolCache* cache = is_plain(bytes, alignment) ? enter(resource, stream) : nullptr;
+  if (cache == nullptr) return nullptr;
+  const CacheLock lock(cache->lock, std::adopt_lock);
+  return cache->pool->take_at_hand(*cache, bytes, alignment);
 }
 
 bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  PoolCache* cache = newest_cache(resource, stream);
-  if (cache == nullptr) {
-    if (give_logged(resource, data, bytes, alignment, stream)) return true;
-    cache = turn_to(resource, stream);
-  }
-  if (cache == nullptr || !is_plain(bytes, alignment) || data == nullptr) return false;
-  const CacheLock lock(cache->lock);
-  return cache->is_open && cache->pool->give_at_hand(*cache, data, bytes, alignment);
+  if (is_name_of_logging(resource)) [[unlikely]]
+    return give_logged(resource, data, bytes, alignment, stream);
+  PoolCache* cache = is_plain(bytes, alignment) && data != nullptr ? enter(resource, stream) : nullptr;
+  if (cache == nullptr) return false;
+  const CacheLock lock(cache->lock, std::adopt_lock);
+  return cache->pool->give_at_hand(*cache, data, bytes, alignment);
 }
 
 bool give_remote(Block& block, uint64_t bytes) noexcept {

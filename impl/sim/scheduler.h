@@ -131,8 +131,9 @@ class Scheduler {
     History history;
     std::vector<Queue*> queues;
     std::vector<Queue*> ended;  // of these, to be given out again; room for all
-    std::atomic<bool> is_lost{false};
     std::thread worker;
+    // Callers ask all the time, and what lies around it is written all the time.
+    alignas(128) std::atomic<bool> is_lost{false};
   };
 
   uint32_t new_index();
@@ -150,9 +151,9 @@ class Scheduler {
   void submit(Queue& queue, Item item);
 
   const Configuration configuration_;
-  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<DeviceState>> devices_;  // as many from the start on
+  alignas(128) mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::map<Fault, uint64_t> struck_;
   std::mt19937_64 random_;
