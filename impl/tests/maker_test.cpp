@@ -88,15 +88,17 @@ TEST(Makers, AForkedChildHasItsOwnThreadAloneAsAMaker) {
   while (!is_made) std::this_thread::yield();
   on_new_thread([&] {
     Count own{{0}, {own_maker()->number()}};
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);  // it would hang where it waited for the thread that it does not have
-      const bool is_right = !left.add() && left.maker == 0 && own.add() == can_be_alone();
-      _exit(is_right ? 0 : 1);
+    for (int times = 0; times < 30; ++times) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(20);  // it would hang where it waited for the thread that it does not have
+        const bool is_right = !left.add() && left.maker == 0 && own.add() == can_be_alone();
+        _exit(is_right ? 0 : 1);
+      }
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      ASSERT_EQ(status, 0);
     }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
   });
   is_over = true;
   maker.join();
@@ -106,24 +108,53 @@ TEST(Makers, AForkedChildHasItsOwnThreadAloneAsAMaker) {
 TEST(Makers, NoChangeIsLostWhenOthersCome) {
   for (int round = 0; round < 100; ++round) {
     Count count;
-    std::atomic<int> started{0};
+    std::atomic<bool> is_started{false};
+    std::atomic<int> others{3};
+    uint64_t own = 0;
     std::vector<std::thread> threads;
     threads.reserve(4);
     threads.emplace_back([&] {
       ASSERT_NE(thread_block(), nullptr);
       count.maker = own_maker()->number();
-      for (int i = 0; i < 20000; ++i) {
-        if (i == 100) started = 1;
+      for (; others != 0; ++own) {
+        if (own == 100) is_started = true;
         count.add();
       }
     });
     for (int other = 0; other < 3; ++other)
       threads.emplace_back([&] {
-        while (started == 0) std::this_thread::yield();
+        while (!is_started) std::this_thread::yield();
         for (int i = 0; i < 100; ++i) count.add();
+        --others;
       });
     for (std::thread& thread : threads) thread.join();
-    ASSERT_EQ(count.value, 20300U);
+    ASSERT_EQ(count.value, own + 300);
+  }
+}
+
+// One that was not seen would find the storage again after its end.
+TEST(Makers, AWeakReferenceThatAnotherThreadMakesMeanwhileIsSeen) {
+  for (int round = 0; round < 60; ++round) {
+    KinaTensor tensor = KINA_TENSOR_INIT, upgraded = KINA_TENSOR_INIT;
+    std::atomic<bool> is_made{false}, is_over{false};
+    std::thread maker([&] {
+      const int64_t extent = 4;
+      EXPECT_EQ(runtime_alloc(&tensor, &extent, 1, KINA_DTYPE_F32, kDLCPU, 0, nullptr), KINA_SUCCESS);
+      for (int i = 0; i < 100 || !is_over; ++i) {
+        if (i == 100) is_made = true;
+        KinaTensor alias = KINA_TENSOR_INIT;
+        EXPECT_EQ(runtime_alias(&alias, &tensor), KINA_SUCCESS);
+        EXPECT_EQ(runtime_free(&alias), KINA_SUCCESS);
+      }
+      EXPECT_EQ(runtime_free(&tensor), KINA_SUCCESS);
+    });
+    while (!is_made) std::this_thread::yield();
+    KinaWeak weak = nullptr;
+    EXPECT_EQ(runtime_weak_create(&weak, &tensor), KINA_SUCCESS);
+    is_over = true;
+    maker.join();
+    ASSERT_EQ(runtime_weak_upgrade(&upgraded, weak), KINA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(runtime_weak_release(weak), KINA_SUCCESS);
   }
 }
 

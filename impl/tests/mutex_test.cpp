@@ -7,7 +7,10 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -79,34 +82,87 @@ struct Guarded {
   uint64_t second = 0;
 
   void change() {
-    ++first;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const uint64_t seen = first;
+    for (int i = 0; i < 30; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+    first = seen + 1;
     ++second;
   }
 };
 
-TEST(ResidentMutex, LetsOneThreadInAtATime) {
-  constexpr uint64_t kRounds = 30;
-  constexpr uint64_t kTimes = 3000;  // enough to become the resident, again and again at first
-  Guarded guarded;
-  std::vector<std::thread> threads;
-  threads.reserve(3);
-  for (int i = 0; i < 3; ++i)
-    threads.emplace_back([&] {
+// A thread that is inside almost always, as the resident, and one that comes by the mutex: with a new mutex each time,
+// because each eviction makes the next resident wait longer.
+void meet(const std::function<void(Guarded&)>& come) {
+  constexpr uint64_t kResidents = 40;
+  constexpr uint64_t kTimes = 20;
+  for (uint64_t round = 0; round < kResidents; ++round) {
+    Guarded guarded;
+    std::atomic<bool> is_resident{false}, is_over{false};
+    uint64_t times = 0;
+    std::thread resident([&] {
       Residence residence(thread_block());
-      for (uint64_t round = 0; round < kRounds; ++round) {
-        for (uint64_t time = 0; time < kTimes; ++time) {
+      for (; !is_over || times < 100; ++times) {
+        {
           const ResidentLock lock(guarded.mutex, residence);
           guarded.change();
         }
-        const std::lock_guard lock(guarded.mutex);
-        ASSERT_EQ(guarded.first, guarded.second);
+        if (times == 100) is_resident = true;
       }
       guarded.mutex.end(residence);
     });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(guarded.first, 3 * kRounds * kTimes);
-  EXPECT_EQ(guarded.second, 3 * kRounds * kTimes);
+    while (!is_resident) std::this_thread::yield();
+    for (uint64_t time = 0; time < kTimes; ++time) come(guarded);
+    is_over = true;
+    resident.join();
+    ASSERT_EQ(guarded.first, times + kTimes);
+    ASSERT_EQ(guarded.second, times + kTimes);
+  }
+}
+
+TEST(ResidentMutex, LetsOneThreadInAtATime) {
+  meet([](Guarded& guarded) {
+    const std::lock_guard lock(guarded.mutex);
+    guarded.change();
+  });
+}
+
+TEST(ResidentMutex, LetsOneThreadInAtATimeByItsOwnedLock) {
+  meet([](Guarded& guarded) {
+    const auto lock = guarded.mutex.own();
+    guarded.change();
+  });
+}
+
+// While it waits another thread may become the resident.
+TEST(ResidentMutex, LetsOneThreadInAtATimeWhoWaited) {
+  for (int round = 0; round < 40; ++round) {
+    Guarded guarded;
+    std::condition_variable changed;
+    std::atomic<bool> waits{false}, is_resident{false}, is_over{false};
+    uint64_t times = 0;
+    std::thread resident([&] {
+      Residence residence(thread_block());
+      while (!waits) std::this_thread::yield();
+      for (; !is_over || times < 100; ++times) {
+        {
+          const ResidentLock lock(guarded.mutex, residence);
+          guarded.change();
+        }
+        if (times == 100) is_resident = true;
+        if (times >= 100) changed.notify_all();
+      }
+      guarded.mutex.end(residence);
+    });
+    {
+      auto lock = guarded.mutex.own();
+      waits = true;
+      while (!is_resident) guarded.mutex.wait(changed, lock);
+      for (int time = 0; time < 20; ++time) guarded.change();
+    }
+    is_over = true;
+    resident.join();
+    ASSERT_EQ(guarded.first, times + 20);
+    ASSERT_EQ(guarded.second, times + 20);
+  }
 }
 
 TEST(ResidentMutex, IsFreeInAForkedChildAndWhatItGuardsIsWhole) {
