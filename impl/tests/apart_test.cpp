@@ -134,6 +134,7 @@ TEST(Apart, ThreadsThatReplaceBlocksEndUpWithLinesOfTheirOwn) {
       pool.give(block);
       block = take(own);
       if (step % 8 == 0) std::this_thread::yield();
+      if (step % 200 == 0) meeting.arrive_and_wait();  // else some are done before others have begun
       if (step == 1000 && thread == 0) pool.resource->trim(0);
     }
     lines[thread] = lines_of(live[thread]);
