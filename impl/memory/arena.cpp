@@ -96,7 +96,7 @@ bool Arena::add_shelf(Stream* stream) noexcept {
   for (uint32_t i = shelf_count_; i < wanted; ++i) {
     others_[i].reset(new (std::nothrow) Shelf(i < Stamp::kStreams ? nullptr : stream, end_));
     if (!others_[i]) return false;
-    table_bytes_ += sizeof(Shelf);
+    table_bytes_.add(sizeof(Shelf));
     shelf_count_ = i + 1;
   }
   return true;
@@ -188,7 +188,7 @@ bool Arena::add(const ArenaSpan& span, const Stamp& stamp) noexcept {
   auto* added = new (std::nothrow) Span{span, nullptr, spans_};
   if (added == nullptr) return false;
   spans_ = added;
-  table_bytes_ += sizeof(Span);
+  table_bytes_.add(sizeof(Span));
   if (bytes == 0) return true;
   Piece& piece = new_piece(reinterpret_cast<uint64_t>(span.base), bytes, nullptr, nullptr);
   set_stamp(piece, stamp);
@@ -241,6 +241,7 @@ bool Arena::add_places() noexcept {
   if (!larger) return false;
   const std::unique_ptr<Piece*[]> old = std::exchange(live_, std::move(larger));
   const uint64_t old_places = std::exchange(live_places_, places);
+  table_bytes_.add((places - old_places) * sizeof(Piece*));
   live_shift_ = 64 - std::countr_zero(places);
   for (uint64_t place = 0; place < old_places; ++place)
     while (Piece* piece = old[place]) {
@@ -407,7 +408,7 @@ Arena::Run Arena::detach(Span& span) noexcept {
 void Arena::end(Span& span) noexcept {
   for (Piece* piece = span.first; piece != nullptr;) end_piece(*std::exchange(piece, piece->higher));
   delete &span;
-  table_bytes_ -= sizeof(Span);
+  table_bytes_.subtract(sizeof(Span));
 }
 
 void Arena::come_back(Span& span, uint64_t round) noexcept {
@@ -427,11 +428,9 @@ bool Arena::reserve_pieces(size_t count) noexcept {
   auto* slab = new (std::nothrow) Slab{{}, slabs_};
   if (slab == nullptr) return false;
   slabs_ = slab;
-  table_bytes_ += sizeof(Slab);
+  table_bytes_.add(sizeof(Slab));
   for (Piece& piece : slab->pieces) end_piece(piece);
   return true;
 }
-
-uint64_t Arena::metadata_bytes() const noexcept { return sizeof(*this) + live_places_ * sizeof(void*) + table_bytes_; }
 
 }  // namespace kina

@@ -10,6 +10,7 @@
 #include "impl/core/order.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
+#include "impl/memory/figure.h"
 
 namespace kina {
 
@@ -142,7 +143,8 @@ class Arena {
   uint32_t shelves() const noexcept { return shelf_count_; }
   // NULL for the shelves that are no stream's.
   Stream* stream_of(uint32_t shelf) const noexcept { return shelf < shelf_count_ ? shelf_of(shelf).stream : nullptr; }
-  uint64_t metadata_bytes() const noexcept;
+  // Without any lock.
+  uint64_t metadata_bytes() const noexcept { return sizeof(*this) + table_bytes_.get(); }
 
  private:
   // A run of granules of one span, free or live, between its neighbours in address order. One line of the cache: most
@@ -250,8 +252,8 @@ class Arena {
   int live_shift_ = 0;
   Span* spans_ = nullptr;
   Slab* slabs_ = nullptr;
-  uint64_t table_bytes_ = 0;  // of spans and slabs
-  Piece* unused_ = nullptr;   // linked by `next`
+  Figure table_bytes_;       // of spans, slabs and shelves, and of places for live blocks
+  Piece* unused_ = nullptr;  // linked by `next`
   size_t unused_count_ = 0;
 };
 

@@ -170,8 +170,9 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
 // sixteenth at most: blocks that are a little larger than half of those that a span was taken for fit twice.
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
   if (plan_.growth == KINA_GROWTH_GEOMETRIC) {
-    const uint64_t first = reserved_bytes_ == 0 ? kFirstSpan : kNextSpan;
-    const uint64_t step = reserved_bytes_ < 4 * kNextSpan ? first : std::min(reserved_bytes_ / 16, kGibibyte);
+    const uint64_t first = reserved_bytes_.get() == 0 ? kFirstSpan : kNextSpan;
+    const uint64_t step =
+        reserved_bytes_.get() < 4 * kNextSpan ? first : std::min(reserved_bytes_.get() / 16, kGibibyte);
     const uint64_t bytes = std::max(needed, step);
     const uint64_t unit = std::max(std::bit_floor(bytes) / 16, uint64_t{1});
     return bytes > ~uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
@@ -182,7 +183,7 @@ uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
 }
 
 uint64_t PoolResource::room() const noexcept {
-  return plan_.maximum_bytes == 0 ? ~uint64_t{0} - reserved_bytes_ : plan_.maximum_bytes - reserved_bytes_;
+  return plan_.maximum_bytes == 0 ? ~uint64_t{0} - reserved_bytes_.get() : plan_.maximum_bytes - reserved_bytes_.get();
 }
 
 // A thread inside an upstream callback of this very pool must not wait: what it would wait for may wait for it.
@@ -196,7 +197,7 @@ bool PoolResource::may_wait() const noexcept {
 KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream, Lock& lock) noexcept {
   Visit visit{std::this_thread::get_id(), bytes};
   add(visit);
-  reserved_bytes_ += bytes;
+  reserved_bytes_.add(bytes);
   const uint64_t initial_bytes = std::exchange(initial_bytes_, 0);
   const Request request{bytes, std::max(alignment, arena_.granule()), BlockUse::internal};
   counters().upstream_calls.fetch_add(1, std::memory_order_relaxed);
@@ -215,10 +216,10 @@ KinaStatus PoolResource::grow(uint64_t bytes, uint64_t alignment, Stream& stream
   }
   was_refused_ = made.status != KINA_SUCCESS;
   if (was_refused_) {
-    reserved_bytes_ -= bytes;
+    reserved_bytes_.subtract(bytes);
     if (initial_bytes != 0) initial_bytes_ = initial_bytes;
   } else {
-    most_reserved_bytes_ = std::max(most_reserved_bytes_, reserved_bytes_);
+    most_reserved_bytes_.set(std::max(most_reserved_bytes_.get(), reserved_bytes_.get()));
     if (initial_bytes != 0) initial_bytes_ = 0;  // a forked child put it back
   }
   leave(visit);
@@ -244,7 +245,7 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
       give_upstream(span->memory, is_over, stream);
       come_back(visit, lock);
       arena_.end(*span);
-      reserved_bytes_ -= bytes;
+      reserved_bytes_.subtract(bytes);
       total += bytes;
     } else {
       arena_.come_back(*span, round);
@@ -252,7 +253,7 @@ uint64_t PoolResource::shed(uint64_t keep_bytes, Stream& stream, Lock& lock) noe
     moving_bytes_ -= bytes;
     visit.bytes = 0;
   }
-  if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
+  if (reserved_bytes_.get() == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
   leave(visit);
   return total;
 }
@@ -297,8 +298,8 @@ PoolResource::Lock PoolResource::enter() noexcept {
 void PoolResource::renew() noexcept {
   forks_ = forks();
   visits_ = nullptr;
-  reserved_bytes_ -= std::exchange(moving_bytes_, 0);
-  if (reserved_bytes_ == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
+  reserved_bytes_.subtract(std::exchange(moving_bytes_, 0));
+  if (reserved_bytes_.get() == 0 && plan_.growth == KINA_GROWTH_NONE) initial_bytes_ = plan_.initial_bytes;
   new (&changed_) std::condition_variable;  // destroying the old one would wait for those that wait on it
 }
 
@@ -321,7 +322,7 @@ void PoolResource::come_back(Visit& visit, Lock& lock) noexcept {
   lock = enter();
   if (visit.forks == forks_) return;
   add(visit);  // the callback forked: this is the child
-  reserved_bytes_ += visit.bytes;
+  reserved_bytes_.add(visit.bytes);
 }
 
 uint64_t PoolResource::trim(uint64_t keep_bytes) noexcept {

@@ -213,11 +213,11 @@ class PoolResource final : public Resource {
   Lane home_{nullptr, Stamp::kNothing};  // of free blocks that follow nothing
   AddressTable<Lane*> lanes_;            // by stream
   Lane* first_lane_ = &home_;
-  std::atomic<uint64_t> arena_bytes_{0};  // live ones that are no slab's, and that no cache counts
+  Figure arena_bytes_;  // live ones that are no slab's, and that no cache counts
   Apart apart_;
   Slab* slabs_ = nullptr;
   uint64_t slab_bytes_ = 0;
-  uint64_t slab_metadata_bytes_ = 0;
+  Figure table_bytes_;             // of slabs and lanes
   uint64_t idle_slab_bytes_ = 0;   // free blocks in slabs in use, when they were last collected
   uint64_t collected_blocks_ = 0;  // that were looked at then
   uint64_t collected_at_ = 0;      // allocations by then
@@ -225,12 +225,12 @@ class PoolResource final : public Resource {
   std::array<uint8_t, SizeClasses::kCount> shortages_{};  // how often no slab was to be had since the last one
   std::array<uint32_t, SizeClasses::kCount> slab_counts_{};
   uint64_t shed_rounds_ = 0;
-  uint64_t reserved_bytes_ = 0;       // spans that are held or on their way in or out
-  uint64_t most_reserved_bytes_ = 0;  // so far
-  bool was_refused_ = false;          // what upstream was asked for last
-  uint64_t initial_bytes_;            // of the span that comes first; 0 when it has come
-  Visit* visits_ = nullptr;           // on the stacks of threads of this process
-  uint64_t moving_bytes_ = 0;         // of the reserved ones: spans of visits
+  Figure reserved_bytes_;       // spans that are held or on their way in or out
+  Figure most_reserved_bytes_;  // so far
+  bool was_refused_ = false;    // what upstream was asked for last
+  uint64_t initial_bytes_;      // of the span that comes first; 0 when it has come
+  Visit* visits_ = nullptr;     // on the stacks of threads of this process
+  uint64_t moving_bytes_ = 0;   // of the reserved ones: spans of visits
   uint64_t forks_ = forks();
   std::atomic<uint64_t> event_records_{0}, stream_waits_{0};
 };

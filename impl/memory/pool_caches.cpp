@@ -263,7 +263,7 @@ void PoolResource::count_given(PoolCache* cache, uint64_t bytes) noexcept {
 }
 
 uint64_t PoolResource::shared_bytes() const noexcept {
-  return counters().live_bytes.load(kRelaxed) + arena_bytes_.load(kRelaxed);
+  return counters().live_bytes.load(kRelaxed) + arena_bytes_.get();
 }
 
 void PoolResource::settle_peak(PoolCache& cache) noexcept {
@@ -274,13 +274,13 @@ void PoolResource::settle_peak(PoolCache& cache) noexcept {
 
 void PoolResource::add_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept {
   if (cache != nullptr) settle_peak(*cache);
-  arena_bytes_.store(arena_bytes_.load(kRelaxed) + bytes, kRelaxed);
+  arena_bytes_.add(bytes);
   raise_peak(shared_bytes() + (cache == nullptr ? 0 : cache->counters.live_bytes.load(kRelaxed)));
 }
 
 void PoolResource::remove_arena_bytes(PoolCache* cache, uint64_t bytes) noexcept {
   if (cache != nullptr) settle_peak(*cache);
-  arena_bytes_.store(arena_bytes_.load(kRelaxed) - bytes, kRelaxed);
+  arena_bytes_.subtract(bytes);
 }
 
 void PoolResource::fold_bytes(PoolCache& cache) noexcept {
@@ -337,12 +337,10 @@ void PoolResource::describe(KinaResourceInfo& info) const noexcept {
   info.peak_bytes = std::max(info.peak_bytes, static_cast<uint64_t>(std::max(peak, int64_t{0})));
   info.event_records = event_records_.load(kRelaxed);
   info.stream_waits = stream_waits_.load(kRelaxed);
-  const Lock lock = mutex_.own();
   info.maximum_bytes = plan_.maximum_bytes;
-  info.reserved_bytes = reserved_bytes_;
-  info.peak_bytes = std::min(info.peak_bytes, most_reserved_bytes_);  // what threads had at most need not add up
-  info.metadata_bytes += slab_metadata_bytes_ + arena_.metadata_bytes();
-  for (const Lane* lane = first_lane_; lane != &home_; lane = lane->next) info.metadata_bytes += sizeof(Lane);
+  info.reserved_bytes = reserved_bytes_.get();
+  info.peak_bytes = std::min(info.peak_bytes, most_reserved_bytes_.get());  // what threads had at most need not add up
+  info.metadata_bytes += table_bytes_.get() + arena_.metadata_bytes();
 }
 
 }  // namespace kina

@@ -56,6 +56,7 @@ Lane* PoolResource::lane_of(Stream& stream) noexcept {
   Lane* made = new (std::nothrow) Lane(&stream, arena_.shelves() - 1);
   if (made == nullptr) return nullptr;
   made->next = std::exchange(first_lane_, made);
+  table_bytes_.add(sizeof(Lane));
   lanes_.insert(key, made);
   return made;
 }
@@ -87,7 +88,7 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   slab->next = std::exchange(slabs_, slab);
   slab->free_count = 0;
   slab_bytes_ += slab->bytes();
-  slab_metadata_bytes_ += slab->metadata_bytes();
+  table_bytes_.add(slab->metadata_bytes());
   return slab->blocks();
 }
 
@@ -288,7 +289,7 @@ void PoolResource::end_free_slabs() noexcept {
     }
     *at = slab.next;
     slab_bytes_ -= slab.bytes();
-    slab_metadata_bytes_ -= slab.metadata_bytes();
+    table_bytes_.subtract(slab.metadata_bytes());
     demand_[slab.size_class()] = 0;
     --slab_counts_[slab.size_class()];
     slab.free_count = 0;

@@ -9,30 +9,27 @@ namespace {
 using CacheLock = std::lock_guard<OwnersLock>;
 
 // Locks a cache that has magazines under these names, and makes them the current ones.
-bool enter(PoolCache& cache, uint64_t resource, uint64_t stream, const ThreadBlock& thread) noexcept {
+bool turn(PoolCache& cache, uint64_t resource, uint64_t stream, const ThreadBlock& thread) noexcept {
   if (cache.pool_name != resource) return false;
   cache.lock.lock();
-  if (cache.is_open) {
-    if (cache.names.are(resource, stream, thread)) return true;
-    for (StreamCache* known = cache.streams; known != nullptr; known = known->next) {
-      if (!known->names.are(resource, stream, thread)) continue;
-      cache.names = known->names;
-      cache.use(known);
-      return true;
-    }
+  for (StreamCache* known = cache.is_open ? cache.streams : nullptr; known != nullptr; known = known->next) {
+    if (!known->names.are(resource, stream, thread)) continue;
+    cache.names = known->names;
+    cache.use(known);
+    return true;
   }
   cache.lock.unlock();
   return false;
 }
 
-// The cache of a pool and a stream that the thread used before, locked: the newest one, most often.
-PoolCache* enter(uint64_t resource, uint64_t stream) noexcept {
+// The cache of a pool and a stream that the thread used before, locked. Most often it is the newest one.
+[[gnu::noinline]] PoolCache* turn_to(uint64_t resource, uint64_t stream) noexcept {
   auto* thread = static_cast<ThreadBlock*>(t_cache);
   if (thread == nullptr || resource == 0) return nullptr;
   PoolCache* newest = thread->newest_pool_cache;
-  if (newest != nullptr && enter(*newest, resource, stream, *thread)) return newest;
+  if (newest != nullptr && turn(*newest, resource, stream, *thread)) return newest;
   for (PoolCache* cache = first_cache(*thread); cache != nullptr; cache = cache->next_of_thread)
-    if (cache != newest && enter(*cache, resource, stream, *thread)) return thread->newest_pool_cache = cache;
+    if (cache != newest && turn(*cache, resource, stream, *thread)) return thread->newest_pool_cache = cache;
   return nullptr;
 }
 
@@ -55,21 +52,31 @@ bool is_plain(uint64_t bytes, uint64_t alignment) noexcept { return bytes != 0 &
 // Too large for a magazine, of another pool or stream than the newest, through a logging resource, or with a visitor in
 // the way.
 void* take_near(uint64_t resource, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  if (is_name_of_logging(resource)) [[unlikely]]
-    return take_logged(resource, bytes, alignment, stream);
-  PoolCache* cache = is_plain(bytes, alignment) ? enter(resource, stream) : nullptr;
-  if (cache == nullptr) return nullptr;
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache != nullptr) {
+    cache->lock.lock();
+  } else {
+    if (is_name_of_logging(resource)) return take_logged(resource, bytes, alignment, stream);
+    cache = turn_to(resource, stream);
+    if (cache == nullptr) return nullptr;
+  }
   const CacheLock lock(cache->lock, std::adopt_lock);
-  return cache->pool->take_at_hand(*cache, bytes, alignment);
+  const bool is_usual = cache->is_open && is_plain(bytes, alignment);
+  return is_usual ? cache->pool->take_at_hand(*cache, bytes, alignment) : nullptr;
 }
 
 bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment, uint64_t stream) noexcept {
-  if (is_name_of_logging(resource)) [[unlikely]]
-    return give_logged(resource, data, bytes, alignment, stream);
-  PoolCache* cache = is_plain(bytes, alignment) && data != nullptr ? enter(resource, stream) : nullptr;
-  if (cache == nullptr) return false;
+  PoolCache* cache = newest_cache(resource, stream);
+  if (cache != nullptr) {
+    cache->lock.lock();
+  } else {
+    if (is_name_of_logging(resource)) return give_logged(resource, data, bytes, alignment, stream);
+    cache = turn_to(resource, stream);
+    if (cache == nullptr) return false;
+  }
   const CacheLock lock(cache->lock, std::adopt_lock);
-  return cache->pool->give_at_hand(*cache, data, bytes, alignment);
+  const bool is_usual = cache->is_open && is_plain(bytes, alignment) && data != nullptr;
+  return is_usual && cache->pool->give_at_hand(*cache, data, bytes, alignment);
 }
 
 bool give_remote(Block& block, uint64_t bytes) noexcept {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <cstring>
 #include <random>
@@ -114,6 +115,29 @@ TEST(Pool, ServesFourThreadsOnOneStream) {
   std::vector<std::thread> threads;
   for (uint64_t i = 0; i < 4; ++i) threads.emplace_back([&pool, i] { churn(pool, i, 30'000); });
   for (std::thread& thread : threads) thread.join();
+  expect_empty(pool);
+}
+
+// A report takes no lock that the thread takes for each block.
+TEST(Pool, TellsOthersWhatItHoldsWhileAThreadWorks) {
+  KinaPoolParams params = KINA_POOL_PARAMS_INIT;
+  params.maximum_bytes = 64 * kMebibyte;
+  const Pool pool(params);
+  std::atomic<bool> is_over{false};
+  std::thread monitor([&] {
+    while (!is_over) {
+      const KinaResourceInfo info = pool.info();
+      ASSERT_LE(info.reserved_bytes, params.maximum_bytes);
+      ASSERT_LE(info.peak_bytes, params.maximum_bytes);
+    }
+  });
+  for (uint64_t round = 0; round < 20; ++round) {
+    churn(pool, round, 2'000);
+    pool.resource->trim(0);
+  }
+  is_over = true;
+  monitor.join();
+  EXPECT_EQ(pool.info().reserved_bytes, pool.upstream_bytes());
   expect_empty(pool);
 }
 
