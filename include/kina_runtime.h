@@ -309,7 +309,7 @@ typedef struct KinaLogRow { /* 96; filled by the library, valid during the callb
     KinaStatus      status;           /*  8 failures are rows too */
     uint32_t        frame_count;      /* 12 entries of frames */
     uint64_t        order;            /* 16 1, 2, 3 … for each resource */
-    uint64_t        time_nanoseconds; /* 24 monotonic clock */
+    uint64_t        time_nanoseconds; /* 24 monotonic clock; rows may share a reading [KINA-RESOURCE-78] */
     uint64_t        thread;           /* 32 same value for same thread */
     uint64_t        bytes;            /* 40 */
     uint64_t        alignment;        /* 48 */

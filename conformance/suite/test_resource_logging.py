@@ -6,6 +6,8 @@ import json
 import os
 import re
 import threading
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,33 @@ def test_each_request_makes_one_row_with_its_numbers(rt: Executor) -> None:
         assert row["resource_name"] == "logging(pool(host))" and row["context"] == 0xC0FFEE
     assert rows.rows[0]["thread"] == rows.rows[1]["thread"]
     assert rows.rows[0]["time_nanoseconds"] <= rows.rows[1]["time_nanoseconds"]
+
+
+@clause("KINA-RESOURCE-78", "4b37456f")
+def test_a_row_has_the_time_of_its_call(rt: Executor) -> None:
+    rows = Rows(rt)
+    resource = rows.make(pool(rt))
+    take, give = rt.function("runtime_memory_allocate"), rt.function("runtime_memory_deallocate")
+    slot, stream = rt.ffi.new("void **"), rt.ffi.NULL
+
+    def now() -> int:
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+    moments = [now()]  # before and after each call
+    for _burst in range(8):
+        for _ in range(50):
+            assert take(slot, resource.cdata, 256, 0, stream) == SUCCESS
+            moments.append(now())
+            assert give(resource.cdata, slot[0], 256, 0, stream) == SUCCESS
+            moments.append(now())
+        time.sleep(0.03)
+        moments[-1] = now()
+    rows.wait(len(moments) - 1)
+
+    times = [row["time_nanoseconds"] for row in rows.rows]
+    assert times == sorted(times)
+    for (began, ended), said in zip(pairwise(moments), times, strict=True):
+        assert began - 20_000_000 <= said <= ended
 
 
 @clause("KINA-RESOURCE-50", "4e1c040b")

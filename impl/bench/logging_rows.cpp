@@ -75,7 +75,7 @@ void measure_pairs(Run& run, Way way) {
   const Source* source = run.source(source_of_kina(place.used(), host_stream()), 256);
   const std::vector<Step> steps = draw_steps(4, 1, 256, 4096);
   Blocks blocks(source, steps, 0);
-  place.measure(run, &pair_blocks, blocks.job(), 200);
+  place.measure(run, &pair_blocks, blocks.job(), 2000);
 }
 
 void measure_tensors(Run& run, Way way) {

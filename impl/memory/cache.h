@@ -10,6 +10,7 @@
 #include "impl/core/thread.h"
 #include "impl/memory/lane.h"
 #include "impl/memory/slab.h"
+#include "impl/memory/ticks.h"
 
 namespace kina {
 
@@ -179,6 +180,7 @@ struct LoggedCalls {
   CallNames names;                      // what the thread called it, and the stream
   const Stream* stream = nullptr;
   uint64_t thread = 0;  // as rows have it
+  RowClock<SystemClocks> clock;
 };
 
 // Belongs to its thread, which may look at it when the pool is gone. All but names and the serial is guarded by `lock`;

@@ -27,7 +27,7 @@ void tell(LoggedCalls& logged, KinaLogEvent event, void* data, uint64_t bytes, b
   if (is_full) [[unlikely]]
     logged.resource->fold_bytes(logged.counters);
   logged.resource->report(event, KINA_SUCCESS, data, {bytes, logged.resource->alignment()}, *logged.stream,
-                          logged.thread);
+                          logged.thread, logged.clock.now());
 }
 
 }  // namespace

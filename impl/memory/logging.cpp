@@ -44,7 +44,7 @@ void LoggingResource::note_given(void* data, const Request& request, Stream& str
 
 void LoggingResource::report(KinaLogEvent event, KinaStatus status, void* data, const Request& request,
                              const Stream& stream) noexcept {
-  report(event, status, data, request, stream, name_of_thread());
+  report(event, status, data, request, stream, name_of_thread(), now_ticks());
 }
 
 }  // namespace kina

@@ -17,8 +17,9 @@ class LoggingResource final : public AdaptorResource {
 
   bool has_frames() const noexcept { return drain_->has_frames(); }
   void report(KinaLogEvent event, KinaStatus status, void* data, const Request& request, const Stream& stream,
-              uint64_t thread) noexcept {
-    drain_->add({event, status, data, request.bytes, request.alignment, stream.handle.load(kRelaxed), handle, thread});
+              uint64_t thread, uint64_t ticks) noexcept {
+    drain_->add({event, status, data, request.bytes, request.alignment, stream.handle.load(kRelaxed), handle, thread},
+                ticks);
   }
 
   // Callers' blocks that come and go in a thread's cache of `pool`, right below: their references and what is counted

@@ -168,7 +168,9 @@ RowDrain::RowDrain(uint64_t capacity, bool has_frames, const char* resource_name
       memory_(new_zeros(mask_ + 2, sizeof(Row))),
       rows_(static_cast<Row*>(aligned(memory_.get(), alignof(Row)))),
       frames_(new_array<uint64_t>(has_frames ? (mask_ + 1) * kFrames : 0)),
-      forks_(forks()) {}
+      forks_(forks()),
+      // Where each fence is the thread's own it would cost more than the locked instruction.
+      resident_(fences_are_remote.load(std::memory_order_relaxed) || kIsThreadSanitized ? kNoThread : kAllThreads) {}
 
 // The thread takes no signals: they are the program's.
 bool RowDrain::start() noexcept {
@@ -202,20 +204,27 @@ bool RowDrain::has_room(uint64_t taken) noexcept {
   return has_room(taken, read);
 }
 
+bool RowDrain::move_in(uint64_t thread) noexcept {
+  uint64_t resident = kNoThread;
+  if (resident_.compare_exchange_strong(resident, thread, std::memory_order_acq_rel)) return true;
+  const std::lock_guard lock(mutex_);
+  if (resident_.load(std::memory_order_relaxed) == kAllThreads) return false;
+  resident_.store(kLeaving, std::memory_order_relaxed);
+  fence_all_threads_surely();
+  while (is_inside_.load(std::memory_order_acquire)) sched_yield();
+  resident_.store(kAllThreads, std::memory_order_release);
+  return false;
+}
+
 bool RowDrain::search_place(uint64_t& place) noexcept {
-  if (is_in_other_process()) {
-    drop();
-    return false;
-  }
   uint64_t taken = taken_.load(std::memory_order_relaxed);
   bool is_free = false;
   do {
     is_free = has_room(taken);
   } while (!taken_.compare_exchange_weak(taken, is_free ? after(taken) : taken + kOneDropped, std::memory_order_acq_rel,
                                          std::memory_order_relaxed));
-  if (!is_free) drop();
   place = taken;
-  return is_free;
+  return is_free || drop();
 }
 
 void RowDrain::add_frames(Row& row, uint64_t place) noexcept {

@@ -38,10 +38,9 @@ class RowDrain final : public Counted {
   void stop() noexcept;
 
   // Makes the request the next row. Where the ring is full the row is dropped, and counted. Takes no lock.
-  [[gnu::always_inline]] void add(const LoggedRequest& request) noexcept {
-    const uint64_t ticks = now_ticks();
+  [[gnu::always_inline]] void add(const LoggedRequest& request, uint64_t ticks) noexcept {
     uint64_t place = 0;
-    if (!take_place(place)) [[unlikely]]
+    if (!take_place(place, request.thread)) [[unlikely]]
       return;
     Row& row = row_at(place);
     ask_to_write(&row_at(place + kAhead));
@@ -69,6 +68,7 @@ class RowDrain final : public Counted {
 
  private:
   static constexpr uint64_t kNever = ~uint64_t{0};
+  static constexpr uint64_t kNoThread = 0, kAllThreads = ~uint64_t{0}, kLeaving = ~uint64_t{1};  // no thread's names
 
   // One row in the ring, a line of the cache: callers and the thread that empties the ring share no other. Without
   // initialisers: a ring of many rows costs no memory until it is used.
@@ -97,15 +97,38 @@ class RowDrain final : public Counted {
   bool is_in_other_process() const noexcept { return forks() != forks_; }
 
   // The number of the next row is the low half of its place; false where there is none.
-  bool take_place(uint64_t& place) noexcept {
-    uint64_t taken = taken_.load(std::memory_order_relaxed);
-    const bool is_free = has_room(taken, seen_read_.load(std::memory_order_acquire)) && !is_in_other_process();
-    if (!is_free || !taken_.compare_exchange_strong(taken, after(taken), std::memory_order_acq_rel)) [[unlikely]]
-      return search_place(place);
-    place = taken;
-    return true;
+  bool take_place(uint64_t& place, uint64_t thread) noexcept {
+    if (is_in_other_process()) [[unlikely]]
+      return drop();
+    const bool is_alone = try_enter(thread);
+    place = taken_.load(std::memory_order_relaxed);
+    const bool is_free = has_room(place, seen_read_.load(std::memory_order_acquire));
+    if (is_alone) [[likely]] {
+      if (is_free) taken_.store(after(place), std::memory_order_relaxed);
+      is_inside_.store(false, std::memory_order_release);
+      if (is_free) [[likely]]
+        return true;
+    } else if (is_free && taken_.compare_exchange_strong(place, after(place), std::memory_order_acq_rel)) {
+      return true;
+    }
+    return search_place(place);
   }
   [[gnu::cold]] bool search_place(uint64_t& place) noexcept;
+  // Whether the thread is the resident, and inside now: nobody else changes `taken_`.
+  bool try_enter(uint64_t thread) noexcept {
+    const uint64_t resident = resident_.load(std::memory_order_acquire);
+    if (resident == kAllThreads) return false;
+    if (resident != thread && !move_in(thread)) [[unlikely]]
+      return false;
+    is_inside_.store(true, std::memory_order_relaxed);
+    fence_lease();
+    if (resident_.load(std::memory_order_acquire) == thread) [[likely]]
+      return true;
+    is_inside_.store(false, std::memory_order_release);
+    return false;
+  }
+  // Whether the thread is the resident now. Where another one is, there is none from here on.
+  [[gnu::cold]] bool move_in(uint64_t thread) noexcept;
   static uint64_t after(uint64_t taken) noexcept {
     return (taken & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(taken + 1);
   }
@@ -122,7 +145,10 @@ class RowDrain final : public Counted {
     if (wake_at != kNever && static_cast<int32_t>(number + 1 - static_cast<uint32_t>(wake_at)) >= 0) [[unlikely]]
       wake();
   }
-  void drop() noexcept { dropped_.fetch_add(1, std::memory_order_relaxed); }
+  bool drop() noexcept {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
 
   const uint64_t capacity_;
   const uint64_t mask_;
@@ -144,6 +170,10 @@ class RowDrain final : public Counted {
   std::atomic<uint64_t> wake_at_{kNever};  // the row that ends the nap or the sleep of the thread
   // Rows entered so far and rows dropped so far, 32 bits of each: one exchange gives a row its number and its place.
   alignas(64) std::atomic<uint64_t> taken_{0};
+  // The resident takes places by plain stores: the first thread that enters a row, until another one comes, who pays a
+  // fence of all threads. From then on all threads take them by locked instructions.
+  std::atomic<uint64_t> resident_;
+  std::atomic<bool> is_inside_{false};
   std::atomic<uint64_t> seen_read_{0};         // what a caller last saw of `read_`, which another core writes
   alignas(64) std::atomic<uint64_t> read_{0};  // rows below are delivered
 };

@@ -34,7 +34,8 @@ Ref<RowDrain> make_drain(uint64_t capacity, Seen& seen) {
 
 // Each row says the same thing in several fields, so that a torn one shows.
 void push(RowDrain& drain, uint64_t value) {
-  drain.add({KINA_LOG_EVENT_ALLOCATE, KINA_SUCCESS, nullptr, value, kStorageAlignment, value, value, value});
+  drain.add({KINA_LOG_EVENT_ALLOCATE, KINA_SUCCESS, nullptr, value, kStorageAlignment, value, value, name_of_thread()},
+            now_ticks());
 }
 
 void push_from_threads(RowDrain& drain, uint64_t threads, uint64_t rows_each) {
@@ -49,13 +50,16 @@ void push_from_threads(RowDrain& drain, uint64_t threads, uint64_t rows_each) {
 
 void expect_whole(const Seen& seen, uint64_t threads) {
   std::vector<int64_t> newest(threads, -1);
+  std::vector<uint64_t> names(threads, 0);
   uint64_t order = 0, time = 0;
   for (const KinaLogRow& row : seen.rows) {
     ASSERT_GT(row.order, order);
     order = row.order;
     ASSERT_GE(row.time_nanoseconds + 1'000'000'000, time) << "a caller may read the time and be overtaken";
     time = row.time_nanoseconds;
-    ASSERT_TRUE(row.bytes == row.thread && row.bytes == value_of(row.resource) && row.bytes == value_of(row.stream));
+    ASSERT_TRUE(row.bytes == value_of(row.resource) && row.bytes == value_of(row.stream));
+    if (uint64_t& name = names[row.bytes >> 32]; name == 0) name = row.thread;
+    ASSERT_EQ(row.thread, names[row.bytes >> 32]);
     ASSERT_EQ(row.alignment, kStorageAlignment);
     const auto index = static_cast<int64_t>(row.bytes & 0xFFFFFFFF);
     ASSERT_GT(index, newest[row.bytes >> 32]) << "rows of one thread come in its order";
@@ -72,6 +76,30 @@ TEST(RowDrain, RowsOfManyThreadsAllComeInOrder) {
   EXPECT_EQ(drain->dropped_rows(), 0U);
   expect_whole(seen, 4);
   EXPECT_EQ(seen.rows.back().order, 80000U);
+}
+
+// The first thread takes its places alone; three others come while it does, into a ring that is new each time.
+TEST(RowDrain, NoPlaceIsTakenTwiceWhenOtherThreadsCome) {
+  for (const uint64_t capacity : {50U, 1000U}) {
+    for (int round = 0; round < 100; ++round) {
+      Seen seen;
+      const Ref<RowDrain> drain = make_drain(capacity, seen);
+      std::atomic<uint64_t> entered{0};
+      std::vector<std::thread> threads;
+      for (uint64_t thread = 0; thread < 4; ++thread)
+        threads.emplace_back([&, thread] {
+          while (thread != 0 && entered.load() < 50 * thread) std::this_thread::yield();
+          for (uint64_t i = 0; i < 1000; ++i) {
+            push(*drain, thread << 32 | i);
+            if (thread == 0) entered = i;
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      drain->stop();
+      ASSERT_EQ(seen.rows.size() + drain->dropped_rows(), 4000U);
+      expect_whole(seen, 4);
+    }
+  }
 }
 
 TEST(RowDrain, WhatIsDroppedIsCountedAndKeepsItsNumber) {
