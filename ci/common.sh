@@ -11,6 +11,17 @@ export LC_ALL=C.UTF-8
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
+[ -w "$root" ] || die "$root cannot be written, and builds and reports lie in it: clone the repository where you may write"
+
+# What ci/setup brings: said at once where it has not run, rather than by whatever misses it first.
+require_setup() {
+  local tool
+  for tool in cmake ninja "${CXX:-g++}" "$python"; do
+    command -v "$tool" >/dev/null || command -v "${tool%% *}" >/dev/null || # CXX may hold arguments
+      die "$tool is missing: run ci/setup once, it installs what is needed"
+  done
+}
+
 # C++20 as the project uses it needs g++ 12; where the default is older, the versioned one is taken.
 if [ -z "${CXX:-}" ] && command -v g++ >/dev/null && [ "$(g++ -dumpversion | cut -d. -f1)" -lt 12 ]; then
   export CC=gcc-12 CXX=g++-12
@@ -19,20 +30,39 @@ if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 
-# build PRESET [TARGET...]: configures the preset in build/PRESET and builds the targets, quietly unless it fails.
+# progress LOG: passes a build's output on to LOG and says every ten seconds how far it is.
+progress() {
+  local line said=$SECONDS
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >&3
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] && [ $((SECONDS - said)) -ge 10 ]; then
+      said=$SECONDS
+      say "  step ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} of the build"
+    fi
+  done 3>"$1"
+}
+
+# build PRESET [TARGET...]: configures the preset in build/PRESET and builds the targets. Of what that prints it shows no more
+# than how far it is, unless it fails.
 build() {
-  local preset=$1 log
+  local preset=$1 folder log made_for
+  folder="build/$1" log="build/$1.log"
   shift
+  require_setup
   mkdir -p build
-  log="build/$preset.log"
-  if ! { cmake --preset "$preset" && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
-    { grep -E -A 12 '^FAILED|CMake Error|CMake Warning|ninja: error' "$log" || tail -n 20 "$log"; } | head -n 60 >&2 || true
-    die "the build of preset $preset failed; its log is $log"
+  made_for=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCache.txt" 2>/dev/null || true)
+  if ! [ "$made_for" -ef "$root" ]; then # the checkout has moved: CMake would refuse
+    rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles"
+  fi
+  if ! { cmake --preset "$preset" && cmake --build "$folder" -j "$jobs" ${1:+--target "$@"}; } 2>&1 | progress "$log"; then
+    { grep -E -A 12 '^FAILED|CMake Error|CMake Warning|ninja: error|No space left' "$log" || tail -n 20 "$log"; } | head -n 60 >&2 || true
+    die "the build of preset $preset failed; its log is $log.
+If the lines above blame no source of yours, ci/setup installs what a build needs, and after rm -rf $folder it starts afresh"
   fi
 }
 
 # The closing line of every check: ci/test adds these up.
-passed=0 failed=0 skipped=0
+passed=0 failed=0 absent=0 # absent: what asks for a device, feature or package that is not here
 pass() { passed=$((passed + 1)); say "  ok    $*"; }
 fail() { failed=$((failed + 1)); say "  FAIL  $*"; }
 # expect WHAT COMMAND...: counts one check; the command's output is shown only when it fails.
@@ -55,17 +85,17 @@ expect_failure() {
   fi
   printf '%s\n' "$output" | tail -n 20 | sed 's/^/        /'
 }
-summary() { say "$passed passed, $failed failed, $skipped skipped"; [ "$failed" -eq 0 ]; }
+summary() { say "$passed passed, $failed failed, $absent absent"; [ "$failed" -eq 0 ]; }
 
 # judge NAME CODE LIBRARY ARGUMENT...: runs kina-conformance and counts its tests; it must end with CODE (5: clean, but too
 # little for a claim). The report lies in build/report-NAME.
 judge() {
-  local report="$root/build/report-$1" wanted=$2 library=$3 code=0 good bad absent
+  local report="$root/build/report-$1" wanted=$2 library=$3 code=0 good bad lacking
   shift 3
   rm -rf "$report"
   PYTHONPATH="$root/conformance" "$python" -m kina_conformance run --lib "$library" --report "$report" --format plain "$@" || code=$?
-  read -r good bad absent < <("$python" ci/counts.py "$report/report.json")
-  passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + absent))
+  read -r good bad lacking < <("$python" ci/counts.py "$report/report.json")
+  passed=$((passed + good)) failed=$((failed + bad)) absent=$((absent + lacking))
   if [ "$code" -ne "$wanted" ]; then fail "kina-conformance ended with $code, not $wanted"; fi
 }
 
@@ -77,6 +107,6 @@ pytests() {
     "$python" -m pytest -q -p no:cacheprovider --color=no "$@" >"$log" 2>&1 || true
   tail -n 40 "$log"
   count() { tail -n 1 "$log" | awk -v word="$1" '{ for (i = 2; i <= NF; i++) if ($i ~ "^" word) sum += $(i - 1) } END { print sum + 0 }'; }
-  passed=$((passed + $(count passed))) failed=$((failed + $(count failed) + $(count error))) skipped=$((skipped + $(count skipped)))
+  passed=$((passed + $(count passed))) failed=$((failed + $(count failed) + $(count error))) absent=$((absent + $(count skipped)))
   [ "$passed" -gt 0 ] || fail "no test ran"
 }
