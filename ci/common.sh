@@ -13,19 +13,31 @@ die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
 [ -w "$root" ] || die "$root cannot be written, and builds and reports lie in it: clone the repository where you may write"
 
+# first_command NAME...: the first that is here; the first of all where none is, for the message that it is missing.
+first_command() {
+  local name
+  for name in "$@"; do command -v "$name" >/dev/null && break; done
+  command -v "$name" >/dev/null || name=$1
+  printf '%s\n' "$name"
+}
+
 # What ci/setup brings: said at once where it has not run, rather than by whatever misses it first.
 require_setup() {
   local tool
   for tool in cmake ninja "${CXX:-g++}" "$python"; do
     command -v "$tool" >/dev/null || command -v "${tool%% *}" >/dev/null || # CXX may hold arguments
-      die "$tool is missing: run ci/setup once, it installs what is needed"
+      die "$tool is missing: run ci/setup once, it installs what is needed${CXX:+ (CXX is set to $CXX)}"
   done
 }
 
-# C++20 as the project uses it needs g++ 12; where the default is older, the versioned one is taken.
+# C++20 as the project uses it needs g++ 12; where the default is older, a versioned one is taken.
 if [ -z "${CXX:-}" ] && command -v g++ >/dev/null && [ "$(g++ -dumpversion | cut -d. -f1)" -lt 12 ]; then
-  export CC=gcc-12 CXX=g++-12
+  CXX=$(first_command g++-{12,13,14})
+  export CXX CC=${CXX/g++/gcc}
 fi
+clang=$(first_command clang-{14,15,16,17,18,19}) # as ci/packages.sh takes the first of them
+clang_tidy=$(first_command clang-tidy-{14,15,16,17,18,19})
+clang_format=$(first_command clang-format-14 "$venv/bin/clang-format")
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi

@@ -197,15 +197,27 @@ def _run(options: argparse.Namespace) -> int:
     verdict = judge(agreed, library, run, weak, complete=not weak)
     if lacking and verdict.code in {0, 2, 5}:
         verdict.code, verdict.line = 1, f"NOT CONFORMANT: profile {options.profile} demands {', '.join(lacking)}"
+    lost = ""
     if options.report is not None:
         told = {"tier": options.tier, "seed": options.seed, "profile": options.profile, "select": options.select}
         told |= {"resource": options.resource, "jobs": options.jobs}
         told |= {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        reports.write(reports.build(agreed, library, run, verdict, told), options.report)
-        screen.line(f"report     {options.report / 'report.html'}")
+        lost = _written(reports.build(agreed, library, run, verdict, told), options.report)
+        screen.line(f"report     {lost or options.report / 'report.html'}")
     for line in closing(agreed, verdict, run, summary(agreed, verdict, run), complete=not weak):
         screen.line(line)
-    return verdict.code
+    if lost:  # after the verdict, which is not lost with it
+        print(f"kina-conformance: {lost}", file=sys.stderr)
+    return INTERNAL if lost else verdict.code
+
+
+def _written(report: dict[str, Any], folder: Path) -> str:
+    """Writes the report; the answer is what kept it from being written."""
+    try:
+        reports.write(report, folder)
+    except OSError as error:
+        return f"the report could not be written to {folder}: {error.strerror}"
+    return ""
 
 
 def _make(folder: Path) -> None:

@@ -207,6 +207,20 @@ def test_a_report_that_cannot_be_written_is_a_usage_error_before_the_run(library
         assert done.stderr.startswith(f"kina-conformance: --report {folder}: ")
 
 
+def test_a_verdict_is_not_lost_with_its_report(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kina_conformance.report.write", full)
+    code = cli.main(["--lib", str(library), "--select", "clause=KINA-VERSION-1", "--report", str(tmp_path)])
+    told = capsys.readouterr()
+
+    assert code == 70 and told.out.strip().endswith("CLEAN, BUT NO CLAIM: only clause=KINA-VERSION-1"), told.out
+    assert told.err == f"kina-conformance: the report could not be written to {tmp_path}: No space left on device\n"
+
+
 def test_a_profile_that_the_library_lacks_is_not_met(library: Path, tmp_path: Path) -> None:
     judged = judge(tmp_path, library, "--profile", "full", "--select", "chapter=version")
 
