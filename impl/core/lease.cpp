@@ -1,8 +1,6 @@
 // Which objects calls look at, and those that wait for such calls to end.
 #include "impl/core/lease.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -13,8 +11,6 @@
 #include <unistd.h>
 #endif
 
-#include "impl/core/lasting.h"
-#include "impl/core/mutex.h"
 #include "impl/core/thread_cache.h"
 
 namespace kina {
@@ -46,35 +42,13 @@ void fence_all_threads_surely() noexcept {
 }
 
 // All rows, and the objects without references that wait for leases to end.
-class LeaseBook {
+class LeaseRegistry : public ThreadRegistry<LeaseRegistry, LeaseRow> {
  public:
-  static LeaseBook& instance() noexcept {
-    static Lasting<LeaseBook> book;
-    return *book;
-  }
-
-  LeaseBook() noexcept {
-    fences_are_remote.store(enable_remote_fences(), std::memory_order_relaxed);
-    // The child has the forking thread alone.
-    pthread_atfork(nullptr, nullptr, [] { instance().forget_other_threads(); });
-  }
-
-  void add(LeaseRow& row) noexcept {
-    const std::lock_guard lock(mutex_);
-    row.next_ = first_;
-    if (first_ != nullptr) first_->previous_ = &row;
-    first_ = &row;
-  }
-
-  void remove(LeaseRow& row) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (row.previous_ == nullptr && first_ != &row) return;  // forgotten
-    (row.previous_ == nullptr ? first_ : row.previous_->next_) = row.next_;
-    if (row.next_ != nullptr) row.next_->previous_ = row.previous_;
-  }
+  LeaseRegistry() noexcept { fences_are_remote.store(enable_remote_fences(), std::memory_order_relaxed); }
+  static LeaseRow* own() noexcept { return t_cache == nullptr ? nullptr : &t_cache->leases; }
 
   void wait(const Leasable& object) noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex());
     object.next_ = waiting_;
     waiting_ = &object;
     objects_wait.store(true, std::memory_order_relaxed);
@@ -82,7 +56,7 @@ class LeaseBook {
 
   // One that nobody leases any more, to be ended; NULL when there is none.
   const Leasable* take_unleased() noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex());
     if (waiting_ == nullptr || !fence_all_threads()) return nullptr;
     const Leasable** at = &waiting_;
     while (*at != nullptr && is_leased(*at)) at = &(*at)->next_;
@@ -95,44 +69,30 @@ class LeaseBook {
   static void end(const Leasable* object) noexcept { delete object; }
 
  private:
-  bool is_leased(const Leasable* object) const noexcept {
-    for (const LeaseRow* row = first_; row != nullptr; row = row->next_)
-      if (row->holds(object)) return true;
-    return false;
+  bool is_leased(const Leasable* object) noexcept {
+    return find([=](const LeaseRow& row) { return row.holds(object); }) != nullptr;
   }
 
-  void forget_other_threads() noexcept {
-    LeaseRow* own = t_cache == nullptr ? nullptr : &t_cache->leases;
-    for (LeaseRow* row = first_; row != nullptr;) {
-      LeaseRow* next = row->next_;
-      row->previous_ = row->next_ = nullptr;
-      row = next;
-    }
-    first_ = own;
-  }
-
-  Mutex mutex_{Mutex::Place::inner};
-  LeaseRow* first_ = nullptr;
   const Leasable* waiting_ = nullptr;
 };
 
 namespace {
 
 // As the library is loaded, when the kernel has few threads to reach and no fork can come in between.
-__attribute__((constructor)) void open_book() noexcept { LeaseBook::instance(); }
+__attribute__((constructor)) void open_registry() noexcept { LeaseRegistry::instance(); }
 
 }  // namespace
 
-LeaseRow::LeaseRow() noexcept { LeaseBook::instance().add(*this); }
-LeaseRow::~LeaseRow() { LeaseBook::instance().remove(*this); }
+LeaseRow::LeaseRow() noexcept { LeaseRegistry::instance().add(*this); }
+LeaseRow::~LeaseRow() { LeaseRegistry::instance().remove(*this); }
 
 void Leasable::last_reference_gone() const noexcept {
-  LeaseBook::instance().wait(*this);
+  LeaseRegistry::instance().wait(*this);
   end_waiting_objects();
 }
 
 void end_waiting_objects() noexcept {
-  while (const Leasable* object = LeaseBook::instance().take_unleased()) LeaseBook::end(object);
+  while (const Leasable* object = LeaseRegistry::instance().take_unleased()) LeaseRegistry::end(object);
 }
 
 }  // namespace kina

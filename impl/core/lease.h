@@ -8,6 +8,7 @@
 
 #include "impl/core/counted.h"
 #include "impl/core/sanitizers.h"
+#include "impl/core/thread_registry.h"
 
 namespace kina {
 
@@ -19,19 +20,17 @@ class Leasable : public Counted {
   void last_reference_gone() const noexcept override;
 
  private:
-  friend class LeaseBook;
+  friend class LeaseRegistry;
   mutable const Leasable* next_ = nullptr;  // of those that wait for calls to end
 };
 
 // What the calls of one thread look at. Calls inside callbacks are calls as well; where there is no place left, they
 // count a reference.
-class LeaseRow {
+class LeaseRow : public ThreadEntry {
  public:
   using Place = std::atomic<const Leasable*>;
 
   LeaseRow() noexcept;
-  LeaseRow(const LeaseRow&) = delete;
-  LeaseRow& operator=(const LeaseRow&) = delete;
   ~LeaseRow();
 
   Place* free_place() noexcept {
@@ -46,10 +45,7 @@ class LeaseRow {
   }
 
  private:
-  friend class LeaseBook;
   std::array<Place, 8> places_{};
-  LeaseRow* previous_ = nullptr;
-  LeaseRow* next_ = nullptr;
 };
 
 // Between the store of a lease and the look at the name, between the end of a lease and the look for objects that wait

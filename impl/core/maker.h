@@ -5,20 +5,19 @@
 #include <cstdint>
 
 #include "impl/core/lease.h"
+#include "impl/core/thread_registry.h"
 
 namespace kina {
 
 // One thread as the maker of objects. It alone changes what it made, without locked instructions. The first other
 // thread that wants to change something of it pays one fence of all threads; from then on everything of this maker is
 // changed by locked instructions, its own thread's changes included.
-class Maker {
+class Maker : public ThreadEntry {
  public:
   // Written into what was made; 0: nobody's, everybody changes it by locked instructions.
   using Number = uint32_t;
 
   Maker() noexcept;
-  Maker(const Maker&) = delete;
-  Maker& operator=(const Maker&) = delete;
   ~Maker();
 
   // For what the thread makes now.
@@ -40,12 +39,10 @@ class Maker {
   }
 
  private:
-  friend class MakerBook;
+  friend class MakerRegistry;
   Number number_ = 0;
   std::atomic<bool> is_changing_{false};
   std::atomic<bool> has_company_{false};
-  Maker* previous_ = nullptr;
-  Maker* next_ = nullptr;
 };
 
 // From here on everybody changes the object by locked instructions. `maker` is what it says of its maker.

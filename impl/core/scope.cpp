@@ -1,45 +1,25 @@
 // Entering and leaving scopes, and what they bind.
 #include "impl/core/scope.h"
 
-#include <pthread.h>
-
 #include <mutex>
 
-#include "impl/core/lasting.h"
 #include "impl/core/thread.h"
 
 namespace kina {
 
-// The scopes of all threads, for those who end what they may use.
-class ScopeBook {
+// The scopes of all threads, for those who end what they may use. In a forked child those of other threads have ended
+// with them.
+class ScopeRegistry : public ThreadRegistry<ScopeRegistry, ScopeStack> {
  public:
-  static ScopeBook& instance() noexcept {
-    static Lasting<ScopeBook> book;
-    return *book;
-  }
-  // In a forked child the scopes of other threads have ended with them.
-  ScopeBook() noexcept {
-    pthread_atfork(nullptr, nullptr, [] { instance().forget_other_threads(); });
-  }
-
-  void add(ScopeStack& scopes) noexcept {
-    const std::lock_guard lock(mutex_);
-    scopes.next_ = std::exchange(first_, &scopes);
-    if (scopes.next_ != nullptr) scopes.next_->previous_ = &scopes;
-  }
-  void remove(ScopeStack& scopes) noexcept {
-    const std::lock_guard lock(mutex_);
-    (scopes.previous_ == nullptr ? first_ : scopes.previous_->next_) = scopes.next_;
-    if (scopes.next_ != nullptr) scopes.next_->previous_ = scopes.previous_;
+  static ScopeStack* own() noexcept {
+    return t_cache == nullptr ? nullptr : &static_cast<ThreadBlock*>(t_cache)->scopes;
   }
 
   // Whether is_it(scopes of a thread) for any thread.
   template <class IsIt>
   bool any(IsIt&& is_it) noexcept {
-    const std::lock_guard lock(mutex_);
-    for (const ScopeStack* scopes = first_; scopes != nullptr; scopes = scopes->next_)
-      if (is_it(*scopes)) return true;
-    return false;
+    const std::lock_guard lock(mutex());
+    return find(is_it) != nullptr;
   }
   template <class IsIt>
   bool any_scope(IsIt&& is_it) noexcept {
@@ -49,28 +29,19 @@ class ScopeBook {
       return false;
     });
   }
-
- private:
-  void forget_other_threads() noexcept {
-    first_ = t_cache == nullptr ? nullptr : &static_cast<ThreadBlock*>(t_cache)->scopes;
-    if (first_ != nullptr) first_->previous_ = first_->next_ = nullptr;
-  }
-
-  Mutex mutex_{Mutex::Place::inner};
-  ScopeStack* first_ = nullptr;
 };
 
 namespace {
 
 bool is_live(uint64_t token) noexcept {
-  return token != 0 && ScopeBook::instance().any_scope(
+  return token != 0 && ScopeRegistry::instance().any_scope(
                            [=](const Scope& scope) { return scope.token.load(std::memory_order_relaxed) == token; });
 }
 
 }  // namespace
 
 bool is_bound(const Stream& stream) noexcept {
-  return ScopeBook::instance().any_scope(
+  return ScopeRegistry::instance().any_scope(
       [&](const Scope& scope) { return scope.stream.load(std::memory_order_acquire) == &stream; });
 }
 
@@ -78,15 +49,15 @@ bool is_in_scope(const Resource& resource) noexcept {
   const auto is_it = [&](const std::atomic<Resource*>& place) {
     return place.load(std::memory_order_acquire) == &resource;
   };
-  return ScopeBook::instance().any_scope([&](const Scope& scope) { return is_it(scope.resource); }) ||
-         ScopeBook::instance().any([&](const ScopeStack& scopes) { return is_it(scopes.installing); });
+  return ScopeRegistry::instance().any_scope([&](const Scope& scope) { return is_it(scope.resource); }) ||
+         ScopeRegistry::instance().any([&](const ScopeStack& scopes) { return is_it(scopes.installing); });
 }
 
-ScopeStack::ScopeStack() noexcept { ScopeBook::instance().add(*this); }
+ScopeStack::ScopeStack() noexcept { ScopeRegistry::instance().add(*this); }
 
 ScopeStack::~ScopeStack() {
   while (newest_ != nullptr) leave(*std::exchange(newest_, newest_->outer));
-  ScopeBook::instance().remove(*this);
+  ScopeRegistry::instance().remove(*this);
   for (Scope* scope = first_.inner.load(std::memory_order_relaxed); scope != nullptr;)
     delete std::exchange(scope, scope->inner.load(std::memory_order_relaxed));
 }

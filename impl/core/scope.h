@@ -8,6 +8,7 @@
 #include "impl/core/device.h"
 #include "impl/core/resource.h"
 #include "impl/core/stream.h"
+#include "impl/core/thread_registry.h"
 
 namespace kina {
 
@@ -30,11 +31,9 @@ struct Scope {
   Resource* installed() const noexcept { return resource.load(std::memory_order_relaxed); }
 };
 
-class ScopeStack {
+class ScopeStack : public ThreadEntry {
  public:
   ScopeStack() noexcept;
-  ScopeStack(const ScopeStack&) = delete;
-  ScopeStack& operator=(const ScopeStack&) = delete;
   ~ScopeStack();
 
   // Leaves the newest scope, which must be `token`'s.
@@ -66,7 +65,7 @@ class ScopeStack {
 
  private:
   friend class ScopeEntry;
-  friend class ScopeBook;
+  friend class ScopeRegistry;
   Scope& next_scope() {
     Scope* scope = newest_ == nullptr ? &first_ : newest_->inner.load(std::memory_order_relaxed);
     return scope == nullptr ? add_scope() : *scope;
@@ -93,8 +92,6 @@ class ScopeStack {
   Scope first_;
   Scope* newest_ = nullptr;
   uint64_t last_name_ = 0, end_of_names_ = 0;  // tokens that nobody else gives out
-  ScopeStack* previous_ = nullptr;             // in the list of all threads'
-  ScopeStack* next_ = nullptr;
 };
 
 // A scope on its way in: what it was given goes again where the entry does not come about.

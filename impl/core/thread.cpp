@@ -10,75 +10,32 @@
 #include "impl/core/callback.h"
 #include "impl/core/condition.h"
 #include "impl/core/copy_mark.h"
-#include "impl/core/lasting.h"
 
 namespace kina {
 
 constinit thread_local ThreadCache* t_cache = nullptr;
 
 // The blocks of all threads. A call from the last round of a thread's destructors makes one that its thread never ends.
-class ThreadBook {
+class BlockRegistry : public ThreadRegistry<BlockRegistry, ThreadBlock> {
  public:
-  static ThreadBook& instance() noexcept {
-    static Lasting<ThreadBook> book;
-    return *book;
-  }
-  ThreadBook() noexcept {
-    pthread_atfork(nullptr, nullptr, [] { instance().forget_other_threads(); });
-  }
-
-  void add(ThreadBlock& block) noexcept {
-    const std::lock_guard lock(mutex_);
-    link(block);
-  }
-  void remove(ThreadBlock& block) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (is_linked(block)) unlink(block);
+  static ThreadBlock* own() noexcept { return static_cast<ThreadBlock*>(t_cache); }
+  void forget_other_threads() noexcept {
+    ThreadRegistry::forget_other_threads();
+    if (own() != nullptr) own()->lifeline_.tie_again();
   }
 
   // A block whose thread has ended, now the caller's; NULL where none of the next `looks` in turn is one.
   ThreadBlock* take_dead(size_t looks) noexcept {
-    const std::lock_guard lock(mutex_);
-    for (; looks != 0 && last_ != nullptr; --looks) {
-      ThreadBlock& block = *last_;
-      unlink(block);
-      if (block.lifeline_.has_ended()) return &block;
-      link(block);
+    const std::lock_guard lock(mutex());
+    const ThreadBlock* const last = newest();
+    for (ThreadBlock* block = oldest(); block != nullptr && looks != 0; block = oldest(), --looks) {
+      leave(*block);
+      if (block->lifeline_.has_ended()) return block;
+      enter(*block);
+      if (block == last) break;
     }
     return nullptr;
   }
-  size_t count() noexcept {
-    const std::lock_guard lock(mutex_);
-    return count_;
-  }
-
- private:
-  bool is_linked(const ThreadBlock& block) const noexcept { return block.previous_ != nullptr || first_ == &block; }
-  void link(ThreadBlock& block) noexcept {
-    block.next_ = std::exchange(first_, &block);
-    (block.next_ == nullptr ? last_ : block.next_->previous_) = &block;
-    ++count_;
-  }
-  void unlink(ThreadBlock& block) noexcept {
-    (block.previous_ == nullptr ? first_ : block.previous_->next_) = block.next_;
-    (block.next_ == nullptr ? last_ : block.next_->previous_) = block.previous_;
-    block.previous_ = block.next_ = nullptr;
-    --count_;
-  }
-  void forget_other_threads() noexcept {
-    first_ = last_ = nullptr;
-    count_ = 0;
-    auto* own = static_cast<ThreadBlock*>(t_cache);
-    if (own == nullptr) return;
-    own->previous_ = own->next_ = nullptr;
-    own->lifeline_.tie_again();
-    link(*own);
-  }
-
-  Mutex mutex_{Mutex::Place::inner};
-  ThreadBlock* first_ = nullptr;
-  ThreadBlock* last_ = nullptr;
-  size_t count_ = 0;
 };
 
 namespace {
@@ -111,12 +68,12 @@ const Key& key() {
 
 }  // namespace
 
-ThreadBlock::ThreadBlock() noexcept { ThreadBook::instance().add(*this); }
-ThreadBlock::~ThreadBlock() { ThreadBook::instance().remove(*this); }
+ThreadBlock::ThreadBlock() noexcept { BlockRegistry::instance().add(*this); }
+ThreadBlock::~ThreadBlock() { BlockRegistry::instance().remove(*this); }
 
 bool end_dead_threads() noexcept {
   bool were_any = false;
-  while (ThreadBlock* dead = ThreadBook::instance().take_dead(ThreadBook::instance().count())) {
+  while (ThreadBlock* dead = BlockRegistry::instance().take_dead(SIZE_MAX)) {
     delete dead;
     were_any = true;
   }
@@ -132,7 +89,7 @@ ThreadBlock* make_thread_block() noexcept {
     return nullptr;
   }
   t_cache = block;
-  delete ThreadBook::instance().take_dead(2);  // so there are never many
+  delete BlockRegistry::instance().take_dead(2);  // so there are never many
   return block;
 }
 

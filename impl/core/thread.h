@@ -8,6 +8,7 @@
 #include "impl/core/lifeline.h"
 #include "impl/core/scope.h"
 #include "impl/core/thread_cache.h"
+#include "impl/core/thread_registry.h"
 
 namespace kina {
 
@@ -31,7 +32,7 @@ class ThreadPart {
 
 class PoolCache;
 
-struct ThreadBlock : ThreadCache {
+struct ThreadBlock : ThreadCache, ThreadEntry {
   ThreadBlock() noexcept;
   ~ThreadBlock();
 
@@ -45,10 +46,8 @@ struct ThreadBlock : ThreadCache {
   PoolCache* newest_pool_cache = nullptr;  // of these, the one used last
 
  private:
-  friend class ThreadBook;
+  friend class BlockRegistry;
   Lifeline lifeline_;
-  ThreadBlock* previous_ = nullptr;  // in the list of all threads'
-  ThreadBlock* next_ = nullptr;
 };
 
 ThreadBlock* make_thread_block() noexcept;
