@@ -51,13 +51,16 @@ class LeaseRegistry : public ThreadRegistry<LeaseRegistry, LeaseRow> {
     const std::lock_guard lock(mutex());
     object.next_ = waiting_;
     waiting_ = &object;
+    has_unfenced_ = true;
     objects_wait.store(true, std::memory_order_relaxed);
   }
 
-  // One that nobody leases any more, to be ended; NULL when there is none.
+  // One that nobody leases any more, to be ended; NULL when there is none. One fence is enough for each object: behind
+  // it all leases of it are seen here, and who ends one sees that objects wait.
   const Leasable* take_unleased() noexcept {
     const std::lock_guard lock(mutex());
-    if (waiting_ == nullptr || !fence_all_threads()) return nullptr;
+    if (waiting_ == nullptr || (has_unfenced_ && !fence_all_threads())) return nullptr;
+    has_unfenced_ = false;
     const Leasable** at = &waiting_;
     while (*at != nullptr && is_leased(*at)) at = &(*at)->next_;
     const Leasable* found = *at;
@@ -74,6 +77,7 @@ class LeaseRegistry : public ThreadRegistry<LeaseRegistry, LeaseRow> {
   }
 
   const Leasable* waiting_ = nullptr;
+  bool has_unfenced_ = false;  // added since the last fence
 };
 
 namespace {

@@ -36,7 +36,8 @@ bool ResidentMutex::try_evict() noexcept {
 
 void ResidentMutex::end(Residence& residence) noexcept {
   const std::lock_guard lock(static_cast<Mutex&>(*this));
-  while (resident_ == &residence && !try_evict()) std::this_thread::yield();
+  residence.is_resident_.store(false, std::memory_order_relaxed);
+  if (resident_ == &residence) resident_ = nullptr;
   if (last_ == &residence) last_ = nullptr;
 }
 

@@ -64,7 +64,7 @@ class ResidentMutex final : public Mutex {
     changed.wait(lock);
     evict_others();
   }
-  // `residence` is nobody's any more.
+  // `residence` is nobody's any more, and its thread is not on its way in.
   void end(Residence& residence) noexcept;
 
  private:

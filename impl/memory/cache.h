@@ -20,9 +20,9 @@ class PoolResource;
 // refers to any more still has live blocks.
 Mutex& caches_mutex() noexcept;
 
-// A lock that its owner, one thread, takes by two plain stores; who visits fences all threads first. Visitors come one
-// at a time, for a trim, an exhausted pool or its end. No fork waits for it: a child leaves alone what another thread
-// held.
+// A lock that its owner, one thread, takes by two plain stores. Who visits says so, fences all threads unless the owner
+// cannot be on its way in, and waits until it is out. Visitors come one at a time, for a trim, an exhausted pool or its
+// end. No fork waits for it: a child leaves alone what another thread held.
 class OwnersLock {
  public:
   void lock() noexcept {
@@ -42,27 +42,15 @@ class OwnersLock {
   }
   void unlock() noexcept { is_held_.store(false, std::memory_order_release); }
 
-  void visit() noexcept;
-  // False where the owner holds it.
-  bool try_visit() noexcept;
+  void announce_visit() noexcept { has_visitor_.store(true, std::memory_order_relaxed); }
+  bool is_held() const noexcept { return is_held_.load(std::memory_order_acquire); }
+  void await_owner() const noexcept;
   void leave() noexcept { has_visitor_.store(false, std::memory_order_release); }
 
  private:
   void give_way() noexcept;
   std::atomic<bool> is_held_{false};
   std::atomic<bool> has_visitor_{false};
-};
-
-// The lock as a visitor holds it.
-class CacheVisit {
- public:
-  explicit CacheVisit(OwnersLock& lock) noexcept : lock_(lock) { lock_.visit(); }
-  CacheVisit(const CacheVisit&) = delete;
-  CacheVisit& operator=(const CacheVisit&) = delete;
-  ~CacheVisit() { lock_.leave(); }
-
- private:
-  OwnersLock& lock_;
 };
 
 // Two stacks of blocks of one size: where the first is empty or full, the other one takes its place, and only where

@@ -86,10 +86,9 @@ void PoolResource::stop_logging(PoolCache& cache) noexcept {
 void PoolResource::stop_logging(const LoggingResource& logging) noexcept {
   const std::lock_guard all(caches_mutex());
   renew_caches();
-  for (PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
-    const CacheVisit visit(cache->lock);
-    if (cache->logged.resource == &logging) stop_logging(*cache);
-  }
+  visit_caches([&](PoolCache& cache) {
+    if (cache.logged.resource == &logging) stop_logging(cache);
+  });
 }
 
 void PoolResource::add_logged(const LoggingResource& logging, KinaResourceInfo& info, int64_t& peak) const noexcept {

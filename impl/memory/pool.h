@@ -57,7 +57,8 @@ class PoolResource final : public Resource {
   void stop_logging(const LoggingResource& logging) noexcept;
   // With the lock of all caches and that of `cache`.
   static void stop_logging(PoolCache& cache) noexcept;
-  // With the lock of all caches: takes everything back from `cache`, which may belong to another pool afterwards.
+  // With the lock of all caches, while the owner is not in `cache`: takes everything back from it. It may belong to
+  // another pool afterwards.
   void close(PoolCache& cache) noexcept;
 
  private:
@@ -78,6 +79,18 @@ class PoolResource final : public Resource {
   PoolCache* open_cache(ThreadBlock& thread) noexcept;
   PoolCache* find_cache(ThreadBlock& thread) const noexcept;
   void renew_caches() noexcept;
+  // With the lock of all caches: changes each one of the pool as its visitor. One fence serves all.
+  template <class Change>
+  void visit_caches(Change&& change) noexcept {
+    announce_visits();
+    for (PoolCache* next = caches_; next != nullptr;) {
+      PoolCache& cache = *std::exchange(next, next->next);
+      cache.lock.await_owner();
+      change(cache);
+      cache.lock.leave();
+    }
+  }
+  void announce_visits() noexcept;
   // Returns how many allocations there were so far.
   uint64_t flush_caches() noexcept;
   // With a visit to the cache: moves what it has at hand to the lanes; ends its part in this pool.

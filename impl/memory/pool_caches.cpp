@@ -31,18 +31,8 @@ void OwnersLock::give_way() noexcept {
   } while (has_visitor_.load(std::memory_order_acquire));
 }
 
-void OwnersLock::visit() noexcept {
-  has_visitor_.store(true, std::memory_order_relaxed);
-  fence_all_threads_surely();
-  while (is_held_.load(std::memory_order_acquire)) std::this_thread::yield();
-}
-
-bool OwnersLock::try_visit() noexcept {
-  has_visitor_.store(true, std::memory_order_relaxed);
-  fence_all_threads_surely();
-  if (!is_held_.load(std::memory_order_acquire)) return true;
-  leave();
-  return false;
+void OwnersLock::await_owner() const noexcept {
+  while (is_held()) std::this_thread::yield();
 }
 
 PoolCache* first_cache(const ThreadBlock& thread) noexcept {
@@ -54,11 +44,12 @@ PoolCache::~PoolCache() {
   while (streams != nullptr) delete std::exchange(streams, streams->next);
 }
 
-// The thread ends. What it has at hand goes back to pools that still are there.
+// The thread ends, or has ended, and is in none of them. What it has at hand goes back to pools that still are there.
 PoolCaches::~PoolCaches() {
   const std::lock_guard all(caches_mutex());
   while (first != nullptr) {
     const std::unique_ptr<PoolCache> cache(std::exchange(first, first->next_of_thread));
+    cache->lock.await_owner();  // behind what it did last
     if (cache->pool != nullptr) cache->pool->close(*cache);
   }
 }
@@ -151,9 +142,17 @@ PoolCache* PoolResource::open_cache(ThreadBlock& thread) noexcept {
 }
 
 void PoolResource::close(PoolCache& cache) noexcept {
-  const CacheVisit visit(cache.lock);
   drain(cache);
   unlink(cache);
+}
+
+void PoolResource::announce_visits() noexcept {
+  bool are_own = true;
+  for (PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
+    cache->lock.announce_visit();
+    are_own = are_own && cache->owner == t_cache;
+  }
+  if (!are_own) fence_all_threads_surely();
 }
 
 void PoolResource::unlink(PoolCache& cache) noexcept {
@@ -190,11 +189,10 @@ uint64_t PoolResource::flush_caches() noexcept {
   const std::lock_guard all(caches_mutex());
   renew_caches();
   uint64_t allocations = counters().allocations.load(kRelaxed);
-  for (PoolCache* cache = caches_; cache != nullptr; cache = cache->next) {
-    const CacheVisit visit(cache->lock);
-    drain(*cache);
-    allocations += cache->counters.allocations.load(kRelaxed);
-  }
+  visit_caches([&](PoolCache& cache) {
+    drain(cache);
+    allocations += cache.counters.allocations.load(kRelaxed);
+  });
   return allocations;
 }
 
@@ -206,14 +204,12 @@ void PoolResource::renew_caches() noexcept {
   for (PoolCache* cache = caches_; cache != nullptr;) {
     PoolCache& each = *std::exchange(cache, cache->next);
     if (each.owner == thread) continue;
-    const bool is_whole = each.lock.try_visit();
-    if (is_whole) {
-      drain(each);
-    } else {
+    if (each.lock.is_held()) {
       each.streams = nullptr;
+    } else {
+      drain(each);
     }
     unlink(each);
-    if (is_whole) each.lock.leave();
   }
 }
 
@@ -223,7 +219,7 @@ Resource::Ending PoolResource::release_near_end() const noexcept {
   auto& self = const_cast<PoolResource&>(*this);  // references are no part of what is const
   const std::lock_guard all(caches_mutex());
   self.renew_caches();
-  while (self.caches_ != nullptr) self.close(*self.caches_);
+  self.visit_caches([&](PoolCache& cache) { self.close(cache); });
   if (keeps_itself_ && counters().live_blocks() == 0) {
     if (release_one_of(2)) self.keeps_itself_ = false;
     return Ending::look_again;
