@@ -272,5 +272,41 @@ TEST(Apart, TheLastFourOfASlabMayBeShort) {
   }
 }
 
+// Its records are used again, for a slab of any pool.
+TEST(Apart, ForgetsASlabThatEnds) {
+  const SizeClasses sizes(256);
+  constexpr uint32_t kClass = 20;
+  constexpr uint64_t kBase = uint64_t{0x7123} << 32;
+  Lane lane(nullptr, Stamp::kNothing);
+  const auto make = [&](uint64_t pool, uint64_t base) {
+    return Slab::make(pool, reinterpret_cast<void*>(base), kClass, 8, sizes);
+  };
+  const auto lay = [&](Apart& apart, Slab& slab, uint32_t index) {
+    slab.blocks()[index].next = nullptr;
+    apart.put(kClass, slab.blocks() + index, 1);
+    ASSERT_TRUE(apart.lay_next(lane, kClass, 4));
+  };
+  Apart mine, others;
+  Slab* first = make(7, kBase);
+  uint32_t count = 0;
+  lay(mine, *first, 1);
+  lay(mine, *first, 2);
+  ASSERT_EQ(mine.take(first, kClass, 1, count), first->blocks() + 2);
+
+  mine.forget(*first);
+  first->end();
+
+  EXPECT_EQ(mine.count(kClass), 0U);
+  Slab* other = make(8, kBase);
+  ASSERT_EQ(other, first);
+  lay(others, *other, 5);
+  Slab* second = make(7, kBase + (uint64_t{1} << 30));
+  lay(mine, *second, 3);
+  EXPECT_EQ(mine.take(second, kClass, 4, count), second->blocks() + 3);
+  EXPECT_EQ(count, 1U);
+  other->end();
+  second->end();
+}
+
 }  // namespace
 }  // namespace kina

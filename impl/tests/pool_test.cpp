@@ -171,6 +171,18 @@ TEST(Pool, CountsExactlyOnOneThread) {
   expect_empty(pool);
 }
 
+// What the thread had before at once is no part of what it has with the block that the pool grows for.
+TEST(Pool, KnowsTheExactPeakOfOneThreadWhenItGrows) {
+  const Pool pool;
+  std::vector<void*> small(20);
+  for (void*& data : small) data = pool.take(1000);
+  for (void* data : small) pool.give(data, 1000);
+  void* large = pool.take(8 * kMebibyte);
+  EXPECT_EQ(pool.info().peak_bytes, 8 * kMebibyte);
+  pool.give(large, 8 * kMebibyte);
+  expect_empty(pool);
+}
+
 // Free pieces everywhere, each with room for one block and for no slab.
 uint64_t upstream_calls_among_holes(KinaPoolParams params) {
   params.initial_bytes = 8 * kMebibyte;
