@@ -79,6 +79,34 @@ class Recorded : public testing::Test {
   KinaTensor values_ = KINA_TENSOR_INIT, indices_ = KINA_TENSOR_INIT, out_ = KINA_TENSOR_INIT;
 };
 
+// Before anybody has declared the replay other work is recorded, and what is fine is forgotten then.
+TEST_F(Recorded, WhatAReplayMeetsIsKnownBehindItsGraph) {
+  KinaScope scope = nullptr;
+  const int64_t outside = kCount;
+  succeed(runtime_stream_push(&scope, stream_));
+  succeed(runtime_fill(&indices_, &outside, 8));
+  succeed(runtime_scope_pop(scope));
+  for (int round = 0; round < 40; ++round) {
+    void* graph = record(&out_);
+    EXPECT_EQ(driver_->replay(driver_, graph), 0);
+    const bool has_run = round % 2 == 0;  // else most often it has not
+    if (has_run) succeed(runtime_stream_synchronize(stream_));
+    driver_->destroy_graph(graph);
+    driver_->destroy_graph(record(&out_));
+    void* beside = record(nullptr);  // has the word of what is forgotten, if anything is
+
+    succeed(runtime_tensor_record_use(&out_, stream_, KINA_ACCESS_WRITE));
+
+    KinaFailureInfo found{};
+    found.struct_size = sizeof found;
+    int32_t was_failed = 0;
+    succeed(runtime_failure_get(&found, &out_));
+    ASSERT_EQ(found.status, KINA_ERROR_INDEX_OUT_OF_RANGE) << "round " << round;
+    succeed(runtime_failure_clear(&was_failed, &out_));
+    driver_->destroy_graph(beside);
+  }
+}
+
 TEST_F(Recorded, GathersIntoNewTensorsLeaveNothing) {
   EXPECT_LT(growth([&] { driver_->destroy_graph(record(nullptr)); }), 20);
 }
