@@ -30,13 +30,14 @@ def shown(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """What one figure came to. `ratio` is to the first of the peers."""
+    """What one figure came to. `ratio` is to the first of the peers; `frame` is what the row takes without the work."""
 
     id: str
     what: str
     unit: str
     value: float
     p99: float | None
+    frame: float | None
     bar: float
     is_floor: bool
     is_met: bool
@@ -50,6 +51,7 @@ class Line:
             f"{self.what} ({self.unit})",
             shown(self.value),
             shown(self.p99),
+            shown(self.frame),
             f"{'≥' if self.is_floor else '≤'} {shown(self.bar)}",
             verdict,
             shown(self.ratio),
@@ -68,6 +70,7 @@ def line_of(figure: Figure, results: Results) -> Line:
         unit=figure.unit,
         value=rounded(value),
         p99=None if p99 is None else rounded(p99),
+        frame=rounded(figure.of(results, "harness")) if figure.row and results.has(figure.row, "harness") else None,
         bar=figure.bar,
         is_floor=figure.is_floor,
         is_met=figure.is_met(value),
@@ -101,7 +104,7 @@ def text_of(report: dict[str, object], lines: list[Line], results: Results) -> s
         f"{report['processor']}, every thread pinned to a core. A locked addition takes {report['locked_add_ns']} ns here, "
         f"the frame of a row {report['frame_ns']} ns.\n\n"
     )
-    head = ["", "figure", "measured", "p99", "bar", "", "ratio", *PEERS]
+    head = ["", "figure", "measured", "p99", "frame", "bar", "", "ratio", *PEERS]
     text += table(head, 2, [line.cells() for line in lines])
     text += "\nT8 and T9: nanoseconds of an operation on each thread (millions of operations per second on all)\n\n"
     text += threads_table(results)

@@ -130,7 +130,7 @@ void small_job_end(SmallJob* job);
 Body many_small_tensors;
 
 Body current_resource_get, default_set_and_restore, resource_push_and_pop, current_stream_get, stream_push_and_pop,
-    device_push_and_pop;
+    device_push_and_pop, one_empty_call, two_empty_calls;
 
 #ifdef __cplusplus
 }

@@ -167,3 +167,30 @@ void device_push_and_pop(void* given, uint64_t first, uint64_t count) {
     BENCH_OK(runtime_scope_pop(scope));
   }
 }
+
+/* What the bodies above cost with functions that do nothing, which are reached the way the library's are. */
+static KinaStatus nothing_given(void** out) {
+  *out = out;
+  return KINA_SUCCESS;
+}
+static KinaStatus nothing_ended(void* given) {
+  (void)given;
+  return KINA_SUCCESS;
+}
+static KinaStatus (*volatile give_nothing)(void** out) = &nothing_given;
+static KinaStatus (*volatile end_nothing)(void* given) = &nothing_ended;
+void one_empty_call(void* given, uint64_t first, uint64_t count) {
+  JOB;
+  REPEAT {
+    void* found = NULL;
+    BENCH_OK(give_nothing(&found));
+  }
+}
+void two_empty_calls(void* given, uint64_t first, uint64_t count) {
+  JOB;
+  REPEAT {
+    void* found = NULL;
+    BENCH_OK(give_nothing(&found));
+    BENCH_OK(end_nothing(found));
+  }
+}
