@@ -53,8 +53,10 @@ KinaStatus runtime_device_synchronize(int32_t device_type, int32_t device_id) {
   });
 }
 
-KinaStatus runtime_device_push(KinaScope* out, int32_t device_type, int32_t device_id) {
-  return boundary(__func__, [&] {
+namespace {
+
+[[gnu::noinline]] KinaStatus push_device(const char* function, KinaScope* out, int32_t device_type, int32_t device_id) {
+  return boundary(function, [&] {
     Pointer token(out, {1, "out"});
     dereference(token);
     Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
@@ -64,4 +66,15 @@ KinaStatus runtime_device_push(KinaScope* out, int32_t device_type, int32_t devi
     entry.bind(bound);
     *token = handle_of<KinaScope>(entry.enter());
   });
+}
+
+}  // namespace
+
+KinaStatus runtime_device_push(KinaScope* out, int32_t device_type, int32_t device_id) {
+  Device* device = known_device(device_type, device_id);
+  ThreadBlock* thread = own_block();
+  if (out != nullptr && device != nullptr && thread != nullptr && thread->scopes.enter_device_at_once(*out, *device))
+      [[likely]]
+    return KINA_SUCCESS;
+  return push_device(__func__, out, device_type, device_id);
 }

@@ -147,6 +147,46 @@ Descriptor open_log(const char* path) {
   return deallocate(function, resource, data, bytes, alignment, stream);
 }
 
+[[gnu::noinline]] KinaStatus set_default(const char* function, KinaResource* previous, int32_t device_type,
+                                         int32_t device_id, KinaResource resource) {
+  return boundary(function, [&] {
+    ResourceArgument chosen(resource, {4, "resource"}, Null::allowed);
+    dereference(chosen);
+    require_device_id(device_type, device_id, {3, "device_id"});
+    if (chosen) {
+      const Device& place = chosen->device();
+      require<Message::resource_elsewhere>(place.type() == device_type && place.id() == device_id, "KINA-RESOURCE-15",
+                                           {4, "resource"}, "resource", place.name(),
+                                           device_of(device_type, device_id));
+    }
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    const NamedResource named{chosen.get(), value_of(resource), chosen.argument()};
+    if (previous == nullptr) return replace_default(device, named);
+    *previous = handle_of<KinaResource>(exchange_default(device, named));
+  });
+}
+
+[[gnu::noinline]] KinaStatus push(const char* function, KinaScope* out, KinaResource resource) {
+  return boundary(function, [&] {
+    Pointer made(out, {1, "out"});
+    ResourceArgument pushed(resource, {2, "resource"});
+    dereference(made, pushed);
+    ScopeEntry entry(demand_thread_block().scopes, ScopeKind::resource, &pushed->device());
+    entry.install(*pushed, value_of(resource), pushed.argument());
+    *made = handle_of<KinaScope>(entry.enter());
+  });
+}
+
+[[gnu::noinline]] KinaStatus give_current(const char* function, KinaResource* out, int32_t device_type,
+                                          int32_t device_id) {
+  return boundary(function, [&] {
+    Pointer found(out, {1, "out"});
+    dereference(found);
+    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
+    *found = handle_of<KinaResource>(look_at_current_resource(device)->handle);
+  });
+}
+
 }  // namespace
 
 KinaStatus runtime_resource_host(KinaResource* out) {
@@ -270,41 +310,29 @@ KinaStatus runtime_resource_trim(uint64_t* released_bytes, KinaResource resource
 
 KinaStatus runtime_resource_set_default(KinaResource* previous, int32_t device_type, int32_t device_id,
                                         KinaResource resource) {
-  return boundary(__func__, [&] {
-    ResourceArgument chosen(resource, {4, "resource"}, Null::allowed);
-    dereference(chosen);
-    require_device_id(device_type, device_id, {3, "device_id"});
-    if (chosen) {
-      const Device& place = chosen->device();
-      require<Message::resource_elsewhere>(place.type() == device_type && place.id() == device_id, "KINA-RESOURCE-15",
-                                           {4, "resource"}, "resource", place.name(),
-                                           device_of(device_type, device_id));
-    }
-    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    const NamedResource named{chosen.get(), value_of(resource), chosen.argument()};
-    if (previous == nullptr) return replace_default(device, named);
-    *previous = handle_of<KinaResource>(exchange_default(device, named));
-  });
+  Device* device = known_device(device_type, device_id);
+  ThreadBlock* thread = own_block();
+  if (device != nullptr && thread != nullptr && set_default_at_once(previous, *device, value_of(resource), *thread))
+      [[likely]]
+    return KINA_SUCCESS;
+  return set_default(__func__, previous, device_type, device_id, resource);
 }
 
 KinaStatus runtime_resource_push(KinaScope* out, KinaResource resource) {
-  return boundary(__func__, [&] {
-    Pointer made(out, {1, "out"});
-    ResourceArgument pushed(resource, {2, "resource"});
-    dereference(made, pushed);
-    ScopeEntry entry(demand_thread_block().scopes, ScopeKind::resource, &pushed->device());
-    entry.install(*pushed, value_of(resource), pushed.argument());
-    *made = handle_of<KinaScope>(entry.enter());
-  });
+  ThreadBlock* thread = own_block();
+  if (out != nullptr && thread != nullptr &&
+      thread->scopes.enter_resource_at_once(*out, value_of(resource), thread->leases)) [[likely]]
+    return KINA_SUCCESS;
+  return push(__func__, out, resource);
 }
 
 KinaStatus runtime_resource_current(KinaResource* out, int32_t device_type, int32_t device_id) {
-  return boundary(__func__, [&] {
-    Pointer found(out, {1, "out"});
-    dereference(found);
-    Device& device = require_device(device_type, device_id, {2, "device_type"}, {3, "device_id"});
-    *found = handle_of<KinaResource>(look_at_current_resource(device)->handle);
-  });
+  const Device* device = known_device(device_type, device_id);
+  ThreadBlock* thread = own_block();
+  if (out != nullptr && device != nullptr && thread != nullptr && give_current_at_once(*out, *device, *thread))
+      [[likely]]
+    return KINA_SUCCESS;
+  return give_current(__func__, out, device_type, device_id);
 }
 
 KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t bytes, uint64_t alignment,

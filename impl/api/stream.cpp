@@ -19,7 +19,8 @@ KinaStream name_of(const Stream& stream) { return handle_of<KinaStream>(stream.h
 
 // The functions that give a stream of a device differ in nothing but the choice, which is a name.
 template <class Choose>
-KinaStatus give_stream(const char* function, KinaStream* out, int32_t device_type, int32_t device_id, Choose choose) {
+[[gnu::noinline]] KinaStatus give_stream(const char* function, KinaStream* out, int32_t device_type, int32_t device_id,
+                                         Choose choose) {
   return boundary(function, [&] {
     Pointer given(out, kOut);
     dereference(given);
@@ -31,7 +32,7 @@ void require_phase(int32_t phase, Argument argument) {
   require<Message::phase_negative>(phase >= 0, "KINA-STREAM-8", argument, argument.name, phase);
 }
 
-KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, ScopeKind kind) {
+[[gnu::noinline]] KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, ScopeKind kind) {
   return boundary(function, [&] {
     Pointer token(out, kOut);
     StreamArgument bound(stream, kStream);
@@ -40,6 +41,22 @@ KinaStatus push_stream(const char* function, KinaScope* out, KinaStream stream, 
     entry.bind(*bound, value_of(stream), kStream);
     *token = handle_of<KinaScope>(entry.enter());
   });
+}
+
+[[gnu::noinline]] KinaStatus pop(const char* function, KinaScope scope) {
+  return boundary(function, [&] {
+    require<Message::null_handle>(scope != nullptr, "KINA-STATUS-28", {1, "scope"}, "scope");
+    constexpr Argument kScope{1, "scope"};
+    ThreadBlock* block = thread_block();
+    // A thread for which host memory is out has no scopes, and a release asks for none.
+    if (block == nullptr) ScopeStack::refuse_pop(value_of(scope), kScope);
+    block->scopes.pop(value_of(scope), kScope);
+  });
+}
+
+bool push_at_once(KinaScope* out, KinaStream stream, ScopeKind kind) noexcept {
+  ThreadBlock* thread = own_block();
+  return out != nullptr && thread != nullptr && thread->scopes.enter_stream_at_once(*out, kind, value_of(stream));
 }
 
 }  // namespace
@@ -126,8 +143,15 @@ KinaStatus runtime_stream_wait(KinaStream stream, KinaStream awaited) {
 }
 
 KinaStatus runtime_stream_current(KinaStream* out, int32_t device_type, int32_t device_id) {
+  const Device* device = known_device(device_type, device_id);
+  const ThreadBlock* thread = own_block();
+  if (out != nullptr && device != nullptr && thread != nullptr) [[likely]] {
+    const Stream* bound = thread->scopes.bound_stream(*device);
+    *out = name_of(bound == nullptr ? device->main() : *bound);
+    return KINA_SUCCESS;
+  }
   return give_stream(__func__, out, device_type, device_id,
-                     [](Device& device) { return name_of(current_stream(device)); });
+                     [](Device& found) { return name_of(current_stream(found)); });
 }
 
 KinaStatus runtime_stream_phase(KinaStream* out, int32_t device_type, int32_t device_id, int32_t phase) {
@@ -140,6 +164,8 @@ KinaStatus runtime_stream_phase(KinaStream* out, int32_t device_type, int32_t de
 }
 
 KinaStatus runtime_stream_push(KinaScope* out, KinaStream stream) {
+  if (push_at_once(out, stream, ScopeKind::stream)) [[likely]]
+    return KINA_SUCCESS;
   return push_stream(__func__, out, stream, ScopeKind::stream);
 }
 
@@ -155,6 +181,7 @@ KinaStatus runtime_phase_push(KinaScope* out, int32_t phase) {
 }
 
 KinaStatus runtime_redirect_push(KinaScope* out, KinaStream stream) {
+  if (push_at_once(out, stream, ScopeKind::redirect)) return KINA_SUCCESS;
   return push_stream(__func__, out, stream, ScopeKind::redirect);
 }
 
@@ -177,12 +204,8 @@ KinaStatus runtime_capture_push(KinaScope* out, KinaStream stream, KinaResource 
 }
 
 KinaStatus runtime_scope_pop(KinaScope scope) {
-  return boundary(__func__, [&] {
-    require<Message::null_handle>(scope != nullptr, "KINA-STATUS-28", {1, "scope"}, "scope");
-    constexpr Argument kScope{1, "scope"};
-    ThreadBlock* block = thread_block();
-    // A thread for which host memory is out has no scopes, and a release asks for none.
-    if (block == nullptr) ScopeStack::refuse_pop(value_of(scope), kScope);
-    block->scopes.pop(value_of(scope), kScope);
-  });
+  ThreadBlock* thread = own_block();
+  if (thread != nullptr && thread->scopes.pop_at_once(value_of(scope))) [[likely]]
+    return KINA_SUCCESS;
+  return pop(__func__, scope);
 }

@@ -43,13 +43,11 @@ class Device {
   std::vector<Ref<Stream>> all_streams() const;
 
   // The built-in default resource, and the default in force, which is that or an installed one; NULL until somebody has
-  // needed one.
+  // needed one. Both change under the mutex of defaults, which guards kept_default as well.
   std::atomic<Resource*> built_in_default{nullptr};
   std::atomic<Resource*> default_in_force{nullptr};
-  // The default in force, where nothing else keeps it.
-  Ref<Resource> kept_default;
-  std::atomic<bool> has_kept_default{false};
-  mutable Mutex mutex;  // guards kept_default and the streams
+  Ref<Resource> kept_default;  // the default in force, where nothing else keeps it
+  mutable Mutex mutex;         // guards the streams
 
  private:
   Stream::Ending end_checkout(Stream& stream, uint64_t handle, Argument argument);

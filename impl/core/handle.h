@@ -86,16 +86,23 @@ class SlotTable {
     slot.handle.store(handle, std::memory_order_release);
     return handle;
   }
-  // The live object that `handle` names, else NULL.
-  void* find(uint64_t handle) const noexcept {
+  // The live object that `handle` names, else NULL; and where the name stands: as long as it is there, it names that
+  // object.
+  void* find(uint64_t handle, const std::atomic<uint64_t>*& place) const noexcept {
     const Slot* slot = slot_of(handle);
     if (slot == nullptr || slot->handle.load(std::memory_order_acquire) != handle) return nullptr;
+    place = &slot->handle;
     void* object = slot->object.load(std::memory_order_acquire);
     return slot->handle.load(std::memory_order_relaxed) == handle ? object : nullptr;  // not of a later name
   }
+  void* find(uint64_t handle) const noexcept {
+    const std::atomic<uint64_t>* place = nullptr;
+    return find(handle, place);
+  }
   // Where a live name stands: as long as `handle` is there it is live. Lasts as long as the table.
   const std::atomic<uint64_t>* place_of(uint64_t handle) const noexcept {
-    return find(handle) == nullptr ? nullptr : &slot_of(handle)->handle;
+    const std::atomic<uint64_t>* place = nullptr;
+    return find(handle, place) == nullptr ? nullptr : place;
   }
   // Ends the name; NULL when it was not live: of several callers exactly one gets the object.
   void* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {
@@ -172,6 +179,9 @@ class HandleTable : public SlotTable {
   }
   // The caller sees to it that nobody ends the object while it is looked at.
   T* find(uint64_t handle) const noexcept { return static_cast<T*>(SlotTable::find(handle)); }
+  T* find(uint64_t handle, const std::atomic<uint64_t>*& place) const noexcept {
+    return static_cast<T*>(SlotTable::find(handle, place));
+  }
   T* remove(uint64_t handle, SlotCache* cache = nullptr) noexcept {
     return static_cast<T*>(SlotTable::remove(handle, cache));
   }

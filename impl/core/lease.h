@@ -117,19 +117,25 @@ class Lease {
   LeaseRow::Place* place_ = nullptr;
 };
 
-// Leases the object that `find` finds, as long as it finds the same one afterwards; `acquire` gives a reference to it.
+// Leases an object in a free place, as long as what it was found by still leads there afterwards.
 // In place: two words that pass through memory, and are read there as one, cost more than all of it.
+template <class T, class IsStill>
+[[gnu::always_inline]] inline Lease<T> lease_at(LeaseRow::Place& place, T* object, IsStill&& is_still) {
+  if (object == nullptr) return {};
+  place.store(object, std::memory_order_relaxed);
+  Lease<T> made(object, &place);
+  fence_lease();
+  return is_still() ? std::move(made) : Lease<T>();
+}
+
+// Leases the object that `find` finds, as long as it finds the same one afterwards; `acquire` gives a reference to it.
 template <class T, class Find, class Acquire>
 [[gnu::always_inline]] inline Lease<T> lease(LeaseRow* row, Find&& find, Acquire&& acquire) {
   LeaseRow::Place* place = row == nullptr ? nullptr : row->free_place();
   if (place == nullptr) [[unlikely]]
     return {acquire().detach(), nullptr};
   T* object = find();
-  if (object == nullptr) return {};
-  place->store(object, std::memory_order_relaxed);
-  Lease<T> made(object, place);
-  fence_lease();
-  return find() == object ? std::move(made) : Lease<T>();
+  return lease_at(*place, object, [&] { return find() == object; });
 }
 
 }  // namespace kina

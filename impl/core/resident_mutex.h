@@ -21,21 +21,20 @@ class Residence {
   Residence(const Residence&) = delete;
   Residence& operator=(const Residence&) = delete;
 
- private:
-  friend class ResidentMutex;
-  friend class ResidentLock;
-  // By its thread: false where it is no resident, or is about to be none.
-  bool try_enter() noexcept {
+  // By its thread: goes in without the mutex; false where it is no resident, or is about to be none.
+  bool try_lock() noexcept {
     if (!is_resident_.load(std::memory_order_relaxed)) return false;
     is_inside_.store(true, std::memory_order_relaxed);
     fence_lease();
     if (is_resident_.load(std::memory_order_acquire)) [[likely]]
       return true;
-    leave();
+    unlock();
     return false;
   }
-  void leave() noexcept { is_inside_.store(false, std::memory_order_release); }
+  void unlock() noexcept { is_inside_.store(false, std::memory_order_release); }
 
+ private:
+  friend class ResidentMutex;
   const ThreadCache* const thread_;
   std::atomic<bool> is_resident_{false};
   std::atomic<bool> is_inside_{false};
@@ -97,7 +96,7 @@ class ResidentMutex final : public Mutex {
 class ResidentLock {
  public:
   ResidentLock(ResidentMutex& mutex, Residence& residence)
-      : mutex_(residence.try_enter() ? nullptr : &mutex), residence_(residence) {
+      : mutex_(residence.try_lock() ? nullptr : &mutex), residence_(residence) {
     if (mutex_ != nullptr) [[unlikely]]
       mutex_->lock_for(residence);
   }
@@ -105,7 +104,7 @@ class ResidentLock {
   ResidentLock& operator=(const ResidentLock&) = delete;
   ~ResidentLock() {
     if (mutex_ == nullptr) [[likely]] {
-      residence_.leave();
+      residence_.unlock();
     } else {
       mutex_->unlock();
     }

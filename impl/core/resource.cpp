@@ -138,29 +138,33 @@ void Resource::describe(KinaResourceInfo& info) const noexcept {
   info.cache_hits = counters_.cache_hits.load(kRelaxed);
 }
 
-HandleTable<Resource>& resources() {
+HandleTable<Resource>& make_resources() {
   static auto& table = *new HandleTable<Resource>(Kind::resource);
+  known_resources.store(&table, std::memory_order_release);
   return table;
 }
 
 void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
                       Argument argument) {
-  place.store(&resource, kRelaxed);
-  fence_lease();  // with the fence of a release between saying so and looking
-  if (!resource.is_releasing.load(std::memory_order_acquire) && resource.is_kept.load(kRelaxed)) [[likely]]
+  if (install_at_once(place, resource)) [[likely]]
     return;
   const std::lock_guard lock(release_mutex());  // until it is decided
   const bool is_live = resources().find(handle) == &resource;
   if (is_live && !resource.is_kept.load(kRelaxed)) kept = Ref<Resource>::try_share(&resource);
-  if (is_live && (kept || resource.is_kept.load(kRelaxed))) return;
-  place.store(nullptr, std::memory_order_release);
-  refuse<Message::stale_handle>("KINA-STATUS-26", argument, argument.name, word_of(Kind::resource));
+  require<Message::stale_handle>(is_live && (kept || resource.is_kept.load(kRelaxed)), "KINA-STATUS-26", argument,
+                                 argument.name, word_of(Kind::resource));
+  place.store(&resource, kRelaxed);
+}
+
+ResidentMutex& defaults_mutex() noexcept {
+  static Lasting<ResidentMutex> mutex;
+  return *mutex;
 }
 
 // In force under both locks it is kept: by its counted handle, which ends under the one, or as `kept_default`.
 Ref<Resource> share_default(const Device& device) noexcept {
   const std::lock_guard release_lock(release_mutex());
-  const std::lock_guard lock(device.mutex);
+  const std::lock_guard lock(defaults_mutex());
   return Ref<Resource>::try_share(device.default_in_force.load(std::memory_order_acquire));
 }
 

@@ -17,6 +17,7 @@ namespace kina {
 
 class Device;
 class LoggingResource;
+class ResidentMutex;
 class Stream;
 struct Point;
 
@@ -169,7 +170,13 @@ class Resource : public Leasable {
   ResourceCounters counters_;
 };
 
-HandleTable<Resource>& resources();
+// NULL until there is a resource.
+inline constinit std::atomic<HandleTable<Resource>*> known_resources{nullptr};
+HandleTable<Resource>& make_resources();
+inline HandleTable<Resource>& resources() {
+  HandleTable<Resource>* known = known_resources.load(std::memory_order_acquire);
+  return known != nullptr ? *known : make_resources();
+}
 
 // The resource of a live name, for the length of a call; else none.
 [[gnu::always_inline]] inline Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
@@ -178,14 +185,38 @@ HandleTable<Resource>& resources();
       [&] { return table.acquire(handle); });
 }
 
+// The same in place, where it takes no lock; else none, and the other one decides.
+[[gnu::always_inline]] inline Lease<Resource> look_up_at_once(LeaseRow& leases, uint64_t handle) noexcept {
+  const HandleTable<Resource>* table = known_resources.load(std::memory_order_acquire);
+  LeaseRow::Place* place = leases.free_place();
+  if (table == nullptr || place == nullptr) [[unlikely]]
+    return {};
+  const std::atomic<uint64_t>* name = nullptr;
+  Resource* named = table->find(handle, name);
+  return lease_at(*place, named, [=] { return name->load(std::memory_order_acquire) == handle; });
+}
+
 // Installed is a resource that is the default of a device, or stands in a scope of a thread: then its counted handle is
 // not released. Nobody counts that; a release fences all threads and looks.
 
+// Puts a resource that a call looks at into `place`, one of those that a release looks at; false, with nothing changed,
+// where it may end all the same: then the next one decides.
+inline bool install_at_once(std::atomic<Resource*>& place, Resource& resource) noexcept {
+  place.store(&resource, std::memory_order_relaxed);
+  fence_lease();  // with the fence of a release between saying so and looking
+  if (!resource.is_releasing.load(std::memory_order_acquire) && resource.is_kept.load(std::memory_order_relaxed))
+      [[likely]]
+    return true;
+  place.store(nullptr, std::memory_order_release);
+  return false;
+}
 // Puts the resource that `handle` names into `place`, one of those that a release looks at; into `kept` goes a
 // reference where nothing else keeps it. INVALID_HANDLE, with nothing changed, where its name has ended meanwhile.
 void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
                       Argument argument);
 
+// Held by whoever changes the default of a device.
+ResidentMutex& defaults_mutex() noexcept;
 // A reference to the default in force of a device; none where nobody has asked for one yet.
 Ref<Resource> share_default(const Device& device) noexcept;
 

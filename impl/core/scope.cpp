@@ -56,7 +56,7 @@ bool is_in_scope(const Resource& resource) noexcept {
 ScopeStack::ScopeStack() noexcept { ScopeRegistry::instance().add(*this); }
 
 ScopeStack::~ScopeStack() {
-  while (newest_ != nullptr) leave(*std::exchange(newest_, newest_->outer));
+  while (newest_ != nullptr) leave(*newest_);
   ScopeRegistry::instance().remove(*this);
   for (Scope* scope = first_.inner.load(std::memory_order_relaxed); scope != nullptr;)
     delete std::exchange(scope, scope->inner.load(std::memory_order_relaxed));
@@ -109,8 +109,8 @@ void ScopeEntry::announce(uint64_t token) { scope_.bound()->announce(token, *sco
 
 // Not announced: that comes last of what may throw.
 void ScopeEntry::give_up() noexcept {
-  scope_.kind = ScopeKind::device;
-  ScopeStack::leave(scope_);
+  ScopeStack::clear(scope_);
+  scope_.kept = nullptr;
 }
 
 // Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.

@@ -13,6 +13,8 @@
 namespace kina {
 
 enum class ScopeKind : uint8_t { device, stream, phase, redirect, resource, capture };
+// A set of kinds, one bit for each.
+constexpr uint8_t set_of(ScopeKind kind) noexcept { return static_cast<uint8_t>(1u << static_cast<unsigned>(kind)); }
 
 // One scope of a thread. Its records form a chain inwards from its first scope, which stays until the thread ends and
 // is used again and again: nobody else writes them, and what is atomic all may read, to see what is in use.
@@ -24,6 +26,7 @@ struct Scope {
   Device* device = nullptr;                  // NULL for phase scopes, which hold for every device
   int32_t phase = 0;
   ScopeKind kind = ScopeKind::device;
+  uint8_t kinds = 0;       // of this scope and all around it
   Scope* outer = nullptr;  // its neighbours stay the same
   std::atomic<Scope*> inner{nullptr};
 
@@ -41,24 +44,79 @@ class ScopeStack : public ThreadEntry {
     Scope* scope = newest_;
     if (scope == nullptr || scope->token.load(std::memory_order_relaxed) != token) [[unlikely]]
       refuse_pop(token, argument);
-    newest_ = scope->outer;
     leave(*scope);
   }
   // Says why `token` cannot be popped by a thread whose newest scope is another one.
   [[noreturn]] static void refuse_pop(uint64_t token, Argument argument);
 
+  // The same in place, for most scopes; false, with nothing changed, where `pop` decides.
+  bool pop_at_once(uint64_t token) noexcept {
+    Scope* scope = newest_;
+    if (scope == nullptr || scope->token.load(std::memory_order_relaxed) != token ||
+        scope->kind == ScopeKind::capture || scope->kept) [[unlikely]]
+      return false;
+    newest_ = scope->outer;
+    clear(*scope);
+    return true;
+  }
+
   bool is_empty() const noexcept { return newest_ == nullptr; }
 
   // The stream that scopes bind for `device` (rules 1 and 2 of the stream chapter); NULL when none does.
-  Stream* bound_stream(const Device& device) const noexcept { return is_empty() ? nullptr : find_stream(device); }
+  Stream* bound_stream(const Device& device) const noexcept {
+    return has(set_of(ScopeKind::stream) | set_of(ScopeKind::device)) ? find_stream(device) : nullptr;
+  }
   // The resource that the innermost push binds for `device`; NULL when none does.
   Resource* bound_resource(const Device& device) const noexcept {
+    if (!has(set_of(ScopeKind::resource))) return nullptr;
     for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)
       if (scope->kind == ScopeKind::resource && scope->device == &device) return scope->installed();
     return nullptr;
   }
   // The stream that a scope of `device` binds when it is entered now: redirect, else phase, else main.
-  Stream& entry_stream(Device& device) const { return is_empty() ? device.main() : find_entry_stream(device); }
+  Stream& entry_stream(Device& device) const { return enters_main() ? device.main() : find_entry_stream(device); }
+
+  // Enter a scope in place, where that takes plain stores alone, and give its token; false, with nothing changed, where
+  // a ScopeEntry decides.
+  bool enter_device_at_once(KinaScope& token, Device& device) noexcept {
+    Scope* scope = spare_scope();
+    if (scope == nullptr || !enters_main()) [[unlikely]]
+      return false;
+    begin(*scope, ScopeKind::device, &device);
+    scope->stream.store(&device.main(), std::memory_order_relaxed);
+    token = handle_of<KinaScope>(enter(*scope));
+    return true;
+  }
+  bool enter_stream_at_once(KinaScope& token, ScopeKind kind, uint64_t handle) noexcept {
+    Scope* scope = spare_scope();
+    const HandleTable<Stream>* table = known_streams.load(std::memory_order_acquire);
+    const std::atomic<uint64_t>* name = nullptr;
+    Stream* stream = table == nullptr ? nullptr : table->find(handle, name);
+    if (scope == nullptr || stream == nullptr) [[unlikely]]
+      return false;
+    begin(*scope, kind, &stream->device());
+    scope->stream.store(stream, std::memory_order_relaxed);
+    if (stream->can_end()) {  // see ScopeEntry::make_sure
+      fence_lease();
+      if (stream->is_ending() || name->load(std::memory_order_acquire) != handle) [[unlikely]] {
+        scope->stream.store(nullptr, std::memory_order_release);
+        return false;
+      }
+    }
+    token = handle_of<KinaScope>(enter(*scope));
+    return true;
+  }
+  bool enter_resource_at_once(KinaScope& token, uint64_t handle, LeaseRow& leases) noexcept {
+    Scope* scope = spare_scope();
+    const Lease<Resource> resource = scope == nullptr ? Lease<Resource>() : look_up_at_once(leases, handle);
+    if (!resource) [[unlikely]]
+      return false;
+    begin(*scope, ScopeKind::resource, &resource->device());
+    if (!install_at_once(scope->resource, *resource)) [[unlikely]]
+      return false;
+    token = handle_of<KinaScope>(enter(*scope));
+    return true;
+  }
 
   // What the thread is about to make the default of a device.
   std::atomic<Resource*> installing{nullptr};
@@ -66,26 +124,41 @@ class ScopeStack : public ThreadEntry {
  private:
   friend class ScopeEntry;
   friend class ScopeRegistry;
-  Scope& next_scope() {
-    Scope* scope = newest_ == nullptr ? &first_ : newest_->inner.load(std::memory_order_relaxed);
-    return scope == nullptr ? add_scope() : *scope;
-  }
+  // Whether a scope of one of these kinds is entered.
+  bool has(unsigned kinds) const noexcept { return newest_ != nullptr && (newest_->kinds & kinds) != 0; }
+  // Whether every device's scope binds its main stream when it is entered now.
+  bool enters_main() const noexcept { return !has(set_of(ScopeKind::redirect) | set_of(ScopeKind::phase)); }
+  bool has_names() const noexcept { return last_name_ != end_of_names_; }
+  // NULL where it has still to be made.
+  Scope* next_scope() noexcept { return newest_ == nullptr ? &first_ : newest_->inner.load(std::memory_order_relaxed); }
+  // The same, or NULL as well where tokens have to be drawn.
+  Scope* spare_scope() noexcept { return has_names() ? next_scope() : nullptr; }
   Scope& add_scope();
-  uint64_t next_token() {
-    if (last_name_ == end_of_names_) [[unlikely]]
-      draw_names();
-    return ++last_name_;
+  void begin(Scope& scope, ScopeKind kind, Device* device) const noexcept {
+    scope.kind = kind;
+    scope.kinds = static_cast<uint8_t>((newest_ == nullptr ? 0 : newest_->kinds) | set_of(kind));
+    scope.device = device;
+  }
+  uint64_t enter(Scope& scope) noexcept {
+    scope.token.store(++last_name_, std::memory_order_relaxed);
+    newest_ = &scope;
+    return last_name_;
   }
   void draw_names();
   Stream* find_stream(const Device& device) const noexcept;
   Stream& find_entry_stream(Device& device) const;
-  static void leave(Scope& scope) noexcept {
+  // Leaves the newest scope.
+  void leave(Scope& scope) noexcept {
+    newest_ = scope.outer;
     if (scope.kind == ScopeKind::capture) withdraw(scope);
+    clear(scope);
+    if (scope.kept) [[unlikely]]
+      scope.kept = nullptr;
+  }
+  static void clear(Scope& scope) noexcept {
     scope.token.store(0, std::memory_order_relaxed);
     scope.stream.store(nullptr, std::memory_order_release);
     scope.resource.store(nullptr, std::memory_order_release);
-    if (scope.kept) [[unlikely]]
-      scope.kept = nullptr;
   }
   static void withdraw(Scope& scope) noexcept;
 
@@ -98,9 +171,8 @@ class ScopeStack : public ThreadEntry {
 class ScopeEntry {
  public:
   // Throws OUT_OF_MEMORY.
-  ScopeEntry(ScopeStack& scopes, ScopeKind kind, Device* device) : scopes_(scopes), scope_(scopes.next_scope()) {
-    scope_.kind = kind;
-    scope_.device = device;
+  ScopeEntry(ScopeStack& scopes, ScopeKind kind, Device* device) : scopes_(scopes), scope_(next_scope(scopes)) {
+    scopes.begin(scope_, kind, device);
   }
   ScopeEntry(const ScopeEntry&) = delete;
   ScopeEntry& operator=(const ScopeEntry&) = delete;
@@ -124,15 +196,18 @@ class ScopeEntry {
 
   // Returns the token. Throws OUT_OF_MEMORY.
   uint64_t enter() {
-    const uint64_t token = scopes_.next_token();
-    if (scope_.kind == ScopeKind::capture) announce(token);
-    scope_.token.store(token, std::memory_order_relaxed);
-    scopes_.newest_ = &scope_;
+    if (!scopes_.has_names()) [[unlikely]]
+      scopes_.draw_names();
+    if (scope_.kind == ScopeKind::capture) announce(scopes_.last_name_ + 1);
     is_entered_ = true;
-    return token;
+    return scopes_.enter(scope_);
   }
 
  private:
+  static Scope& next_scope(ScopeStack& scopes) {
+    Scope* scope = scopes.next_scope();
+    return scope == nullptr ? scopes.add_scope() : *scope;
+  }
   void make_sure(Stream& stream, uint64_t handle, Argument argument);
   void announce(uint64_t token);
   void give_up() noexcept;

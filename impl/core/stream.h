@@ -83,9 +83,12 @@ inline bool is_ordered(const Stream& waiter, const Point& point) {
          is_ordered_unseen(waiter, point);
 }
 
+// NULL until there is a stream.
+inline constinit std::atomic<HandleTable<Stream>*> known_streams{nullptr};
+HandleTable<Stream>& make_streams();
 inline HandleTable<Stream>& streams() {
-  static auto& table = *new HandleTable<Stream>(Kind::stream);
-  return table;
+  HandleTable<Stream>* known = known_streams.load(std::memory_order_acquire);
+  return known != nullptr ? *known : make_streams();
 }
 
 // The stream of a live name, else NULL.

@@ -69,7 +69,10 @@ const Key& key() {
 }  // namespace
 
 ThreadBlock::ThreadBlock() noexcept { BlockRegistry::instance().add(*this); }
-ThreadBlock::~ThreadBlock() { BlockRegistry::instance().remove(*this); }
+ThreadBlock::~ThreadBlock() {
+  defaults_mutex().end(in_defaults);
+  BlockRegistry::instance().remove(*this);
+}
 
 bool end_dead_threads() noexcept {
   bool were_any = false;

@@ -6,6 +6,7 @@
 #include "impl/core/error.h"
 #include "impl/core/failure.h"
 #include "impl/core/lifeline.h"
+#include "impl/core/resident_mutex.h"
 #include "impl/core/scope.h"
 #include "impl/core/thread_cache.h"
 #include "impl/core/thread_registry.h"
@@ -39,6 +40,7 @@ struct ThreadBlock : ThreadCache, ThreadEntry {
   ErrorRecord record;
   CallbackGuard* callback = nullptr;  // the innermost one that runs
   ScopeStack scopes;
+  Residence in_defaults{this};       // of the thread, where defaults of devices change
   bool is_logging = false;           // inside the log callback
   Ref<Claim> reported;               // keeps the strings of the last runtime_failure_get
   std::unique_ptr<Condition> spare;  // for a storage that fails when there is no memory
@@ -56,6 +58,9 @@ ThreadBlock* make_thread_block() noexcept;
 inline ThreadBlock* thread_block() noexcept {
   return t_cache != nullptr ? static_cast<ThreadBlock*>(t_cache) : make_thread_block();
 }
+
+// The same where there is one already, else NULL.
+inline ThreadBlock* own_block() noexcept { return static_cast<ThreadBlock*>(t_cache); }
 
 // As above, but OUT_OF_MEMORY where it cannot be made.
 inline ThreadBlock& demand_thread_block() {

@@ -5,6 +5,7 @@
 
 #include "impl/core/device.h"
 #include "impl/core/mutex.h"
+#include "impl/core/resident_mutex.h"
 #include "impl/core/thread.h"
 #include "impl/memory/configuration.h"
 #include "impl/memory/host.h"
@@ -55,10 +56,11 @@ Ref<Resource> built_in(Device& device) {
 // The default that nobody has asked for yet: from here on it is known.
 void make_default_known(Device& device) {
   Resource* built = built_in(device).get();
+  const std::lock_guard lock(defaults_mutex());
   built->is_kept.store(true, std::memory_order_relaxed);
   device.built_in_default.store(built, std::memory_order_release);
-  Resource* none = nullptr;
-  device.default_in_force.compare_exchange_strong(none, built, std::memory_order_acq_rel);
+  if (device.default_in_force.load(std::memory_order_relaxed) == nullptr)
+    device.default_in_force.store(built, std::memory_order_release);
 }
 
 // The default in force; none where nobody has asked for one yet, or just now it became another one.
@@ -69,53 +71,26 @@ Lease<Resource> look_at_default(Device& device) {
       [&] { return device.default_in_force.load(std::memory_order_acquire); }, [&] { return share_default(device); });
 }
 
-// Puts `chosen` in force in the place of `before`; false where that is not in force any more.
-bool replace(Device& device, const Lease<Resource>& before, Resource* chosen) noexcept {
-  Resource* seen = before.get();
-  return device.default_in_force.compare_exchange_strong(seen, chosen, std::memory_order_acq_rel);
-}
-
-// Puts `chosen` in force. What was there before ends no sooner than the caller has looked at it; none where nobody has
-// asked for a default yet.
-Lease<Resource> swap_default(Device& device, Resource* chosen) {
-  while (true)
-    if (Lease<Resource> before = look_at_default(device); replace(device, before, chosen)) return before;
-}
-
-// The reference of a default that is none any more.
-void let_go_of_default(Device& device) {
-  Ref<Resource> gone;
-  const std::lock_guard lock(device.mutex);
-  if (device.kept_default.get() == device.default_in_force.load(std::memory_order_acquire)) return;
-  std::swap(gone, device.kept_default);
-  device.has_kept_default.store(false, std::memory_order_relaxed);
-}
-
-// As `swap_default`, with what keeps the new default.
-Lease<Resource> swap_kept_default(Device& device, Ref<Resource> kept) {
-  while (true) {
-    Lease<Resource> before = look_at_default(device);
-    const std::lock_guard lock(device.mutex);
-    device.has_kept_default.store(true, std::memory_order_relaxed);
-    if (!replace(device, before, kept.get())) continue;
+// Puts `chosen` in force, the built-in default where it is NULL. What was in force before cannot end until then, so
+// that its name is read here; 0 where nobody has asked for a default yet.
+uint64_t swap_default(Device& device, Resource* chosen, Ref<Resource>& kept) {
+  const ResidentLock lock(defaults_mutex(), demand_thread_block().in_defaults);
+  const Resource* before = device.default_in_force.load(std::memory_order_relaxed);
+  const uint64_t name = before == nullptr ? 0 : before->handle;
+  if (chosen == nullptr) chosen = device.built_in_default.load(std::memory_order_relaxed);
+  device.default_in_force.store(chosen, std::memory_order_release);
+  if (kept || device.kept_default) [[unlikely]]
     std::swap(kept, device.kept_default);
-    return before;
-  }
+  return name;
 }
 
-Lease<Resource> set_default(Device& device, const NamedResource& chosen) {
-  Lease<Resource> before;
-  if (chosen.resource == nullptr) {
-    before = swap_default(device, device.built_in_default.load(std::memory_order_acquire));
-  } else {
-    std::atomic<Resource*>& installing = demand_thread_block().scopes.installing;
-    Ref<Resource> kept;
-    install_resource(installing, kept, *chosen.resource, chosen.handle, chosen.argument);
-    before = kept ? swap_kept_default(device, std::move(kept)) : swap_default(device, chosen.resource);
-    installing.store(nullptr, std::memory_order_release);
-  }
-  if (device.has_kept_default.load(std::memory_order_relaxed)) [[unlikely]]
-    let_go_of_default(device);
+uint64_t set_default(Device& device, const NamedResource& chosen) {
+  Ref<Resource> kept;  // before and behind the change
+  if (chosen.resource == nullptr) return swap_default(device, nullptr, kept);
+  std::atomic<Resource*>& installing = demand_thread_block().scopes.installing;
+  install_resource(installing, kept, *chosen.resource, chosen.handle, chosen.argument);
+  const uint64_t before = swap_default(device, chosen.resource, kept);
+  installing.store(nullptr, std::memory_order_release);
   return before;
 }
 
@@ -126,8 +101,8 @@ void replace_default(Device& device, const NamedResource& chosen) { set_default(
 // The built-in default may refuse to be made, so that comes before anything changes.
 uint64_t exchange_default(Device& device, const NamedResource& chosen) {
   if (device.default_in_force.load(std::memory_order_acquire) == nullptr) make_default_known(device);
-  const Lease<Resource> before = set_default(device, chosen);
-  return before ? before->handle : built_in(device)->handle;  // another thread restored it before anybody asked for it
+  const uint64_t before = set_default(device, chosen);
+  return before != 0 ? before : built_in(device)->handle;  // another thread restored it before anybody asked for it
 }
 
 Lease<Resource> look_at_current_resource(Device& device) {

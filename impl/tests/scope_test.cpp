@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <set>
 #include <thread>
 #include <vector>
@@ -116,6 +117,95 @@ TEST(Scopes, AResourceIsReleasedOnlyWhileItIsNoDefault) {
     is_done = true;
     reading.join();
   }
+}
+
+// One thread goes in to the defaults without a lock once it has come often enough, until others come as well.
+TEST(Scopes, ADefaultThatManyThreadsExchangeIsLostByNone) {
+  constexpr int kThreads = 4, kChanges = 3000;
+  std::vector<KinaResource> made(kThreads), names(kThreads);
+  KinaResource first = nullptr, last = nullptr;
+  for (size_t at = 0; at < made.size(); ++at) {
+    KinaScope scope = nullptr;
+    made[at] = make_pool();
+    ASSERT_EQ(runtime_resource_push(&scope, made[at]), KINA_SUCCESS);
+    ASSERT_EQ(runtime_resource_current(&names[at], kDLCPU, 0), KINA_SUCCESS);
+    ASSERT_EQ(runtime_scope_pop(scope), KINA_SUCCESS);
+  }
+  ASSERT_EQ(runtime_resource_current(&first, kDLCPU, 0), KINA_SUCCESS);
+
+  std::vector<std::map<KinaResource, int>> replaced(kThreads);
+  std::vector<std::thread> running;
+  for (size_t at = 0; at < made.size(); ++at)
+    running.emplace_back([&, at] {
+      for (int change = 0; change < kChanges; ++change) {
+        KinaResource previous = nullptr;
+        ASSERT_EQ(runtime_resource_set_default(&previous, kDLCPU, 0, made[at]), KINA_SUCCESS);
+        ++replaced[at][previous];
+        if (change % 1000 == 999) std::this_thread::yield();
+      }
+    });
+  for (std::thread& each : running) each.join();
+  ASSERT_EQ(runtime_resource_set_default(&last, kDLCPU, 0, first), KINA_SUCCESS);
+
+  // Each was replaced as often as it was installed, whoever did.
+  std::map<KinaResource, int> times;
+  for (const auto& mine : replaced)
+    for (const auto& [name, count] : mine) times[name] += count;
+  ++times[last];
+  EXPECT_EQ(times[first], 1);
+  for (const KinaResource name : names) EXPECT_EQ(times[name], kChanges);
+  for (const KinaResource resource : made) EXPECT_EQ(runtime_resource_release(resource), KINA_SUCCESS);
+}
+
+// By then the thread that changes it needs no lock for that.
+TEST(Scopes, AResourceIsReleasedOnlyBetweenManyChangesOfTheDefault) {
+  for (int round = 0; round < kRounds; ++round) {
+    KinaResource resource = make_pool();
+    std::atomic<bool> is_at_it{false};
+    std::thread changing([&] {
+      for (int change = 0;; ++change) {
+        KinaResource previous = nullptr, current = nullptr;
+        if (!is_in(runtime_resource_set_default(&previous, kDLCPU, 0, resource))) break;
+        EXPECT_EQ(runtime_resource_current(&current, kDLCPU, 0), KINA_SUCCESS);
+        EXPECT_NE(current, previous);
+        EXPECT_EQ(runtime_resource_set_default(nullptr, kDLCPU, 0, previous), KINA_SUCCESS);
+        is_at_it = change > 200;
+      }
+      is_at_it = true;
+    });
+    while (!is_at_it) std::this_thread::yield();
+    while (!is_over(runtime_resource_release(resource))) std::this_thread::yield();
+    changing.join();
+  }
+}
+
+TEST(Scopes, BindWhatTheInnermostOfEachKindSays) {
+  KinaResource pools[2] = {make_pool(), make_pool()}, current[2] = {};
+  KinaStream phase = nullptr, main = nullptr, seen = nullptr;
+  KinaScope scopes[5] = {};
+  ASSERT_EQ(runtime_stream_phase(&phase, kDLCPU, 0, 3), KINA_SUCCESS);
+  ASSERT_EQ(runtime_stream_main(&main, kDLCPU, 0), KINA_SUCCESS);
+  for (int again = 0; again < 2; ++again) {  // the second time all records are there
+    ASSERT_EQ(runtime_resource_push(&scopes[0], pools[0]), KINA_SUCCESS);
+    ASSERT_EQ(runtime_resource_current(&current[0], kDLCPU, 0), KINA_SUCCESS);
+    ASSERT_EQ(runtime_device_push(&scopes[1], kDLCPU, 0), KINA_SUCCESS);
+    ASSERT_EQ(runtime_phase_push(&scopes[2], 3), KINA_SUCCESS);
+    ASSERT_EQ(runtime_stream_current(&seen, kDLCPU, 0), KINA_SUCCESS);
+    EXPECT_EQ(seen, main) << "a phase acts on device scopes entered after it alone";
+    ASSERT_EQ(runtime_device_push(&scopes[3], kDLCPU, 0), KINA_SUCCESS);
+    ASSERT_EQ(runtime_stream_current(&seen, kDLCPU, 0), KINA_SUCCESS);
+    EXPECT_EQ(seen, phase);
+    ASSERT_EQ(runtime_resource_push(&scopes[4], pools[1]), KINA_SUCCESS);
+    ASSERT_EQ(runtime_resource_current(&current[1], kDLCPU, 0), KINA_SUCCESS);
+    EXPECT_NE(current[1], current[0]);
+    EXPECT_EQ(runtime_scope_pop(scopes[3]), KINA_ERROR_INVALID_ARGUMENT);
+    for (int at = 4; at >= 1; --at) ASSERT_EQ(runtime_scope_pop(scopes[at]), KINA_SUCCESS);
+    ASSERT_EQ(runtime_resource_current(&current[1], kDLCPU, 0), KINA_SUCCESS);
+    EXPECT_EQ(current[1], current[0]);
+    ASSERT_EQ(runtime_scope_pop(scopes[0]), KINA_SUCCESS);
+    EXPECT_EQ(runtime_scope_pop(scopes[0]), KINA_ERROR_INVALID_HANDLE);
+  }
+  for (const KinaResource pool : pools) EXPECT_EQ(runtime_resource_release(pool), KINA_SUCCESS);
 }
 
 // Its counted handle is gone: the default alone keeps it, by its borrowed name.
