@@ -146,6 +146,29 @@ TEST_F(SimPool, ReusesOnAnotherStreamForNothingAfterTheHostWaited) {
   EXPECT_EQ(cost(), (Cost{0, 0}));
 }
 
+// Calls that name no stream go to the one in force, whatever it was when the thread came the last time.
+TEST_F(SimPool, KeepsTheStreamOfAScopeAndTheOneBehindItApart) {
+  KinaStream main = nullptr;
+  succeed(runtime_stream_main(&main, kSimulated, 0));
+  for (const bool is_left : {true, false}) {
+    make(params_of(KINA_GROWTH_NONE));
+    KinaStream pushed = stream();
+    KinaScope scope = nullptr;
+    const auto take_and_give = [&] { give(take(kMebibyte, nullptr), kMebibyte, nullptr); };
+    KinaTensor tensor = filled(kMebibyte, is_left ? pushed : main);
+    free(tensor);
+    if (is_left) succeed(runtime_stream_push(&scope, pushed));
+    for (int times = 0; times < 2; ++times) take_and_give();
+    ASSERT_EQ(cost(), (Cost{0, 0}));
+    succeed(is_left ? runtime_scope_pop(scope) : runtime_stream_push(&scope, pushed));
+
+    take_and_give();
+
+    EXPECT_EQ(cost(), (Cost{1, 1}));
+    if (!is_left) succeed(runtime_scope_pop(scope));
+  }
+}
+
 TEST_F(SimPool, KeepsStreamsApartAfterARequestForNoBytes) {
   make(params_of(KINA_GROWTH_NONE));
   KinaStream first = stream();
