@@ -104,9 +104,7 @@ void LoggingResource::begin_cache(PoolResource& pool) noexcept {
 }
 
 void LoggingResource::end_cache(CacheCounters& counted) noexcept {
-  const uint64_t taken = counted.allocations.load(kRelaxed);
-  const uint64_t live = taken - counted.deallocations.load(kRelaxed);
-  counted.misses.store(taken, kRelaxed);
+  const uint64_t live = counted.allocations.load(kRelaxed) - counted.deallocations.load(kRelaxed);
   fold_bytes(counted);
   counted.fold_calls(counters());
   release_many(kReferencesOfCache - live);
