@@ -1,4 +1,4 @@
-"""The command `kina-conformance`: run, list, explain, coverage, doctor."""
+"""The command `kina-conformance`: run, skeleton, list, explain, coverage, doctor."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from . import report as reports
+from .advice import advice
 from .configuration import complaint
 from .contract import CHAPTERS, Contract, contract
 from .library import Library, examine, feature_names
 from .runner import Run, Runner
-from .terminal import Screen, closing
-from .verdict import INTERNAL, UNTESTABLE, USAGE, Weakness, judge, spec_hash, summary
+from .skeleton import skeleton
+from .terminal import SHOWN, Screen, closing
+from .verdict import INTERNAL, UNTESTABLE, USAGE, Verdict, Weakness, judge, refused, spec_hash, summary
 from .version import VERSION
 from .worker import Settings, collect
 
-COMMANDS = ("run", "list", "explain", "coverage", "doctor")
+COMMANDS = ("run", "skeleton", "list", "explain", "coverage", "doctor")
 SELECTORS = ("clause", "chapter", "test")
 
 
@@ -71,6 +73,7 @@ def parser() -> Parser:
     run.add_argument("--timeout", type=_positive, default=10_000, metavar="MS", help="longest call, in milliseconds")
     run.add_argument("--report", type=Path, metavar="DIR", help="write report.json, junit.xml and report.html there")
     run.add_argument("--format", choices=("auto", "plain"), default="auto", help="auto: moving bars on a terminal")
+    commands.add_parser("skeleton", help="a C source with every function, to start a runtime from")
     listing = commands.add_parser("list", help="the tests and the clauses that they decide")
     listing.add_argument("--select", action="append", default=[], metavar="clause=KINA-MATMUL-*")
     explain = commands.add_parser("explain", help="a clause, or a function with its tags")
@@ -93,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _complain(_no_command(words))
         options = parser().parse_args(words)
         actions = {"run": _run, "list": _list, "explain": _explain, "coverage": _coverage, "doctor": _doctor}
+        actions |= {"skeleton": _skeleton}
         return actions[options.command](options)
     except BrokenPipeError:
         return 0
@@ -183,8 +187,7 @@ def _run(options: argparse.Namespace) -> int:
     screen = Screen(options.format == "auto" and sys.stdout.isatty())
     screen.head(VERSION, spec_hash(agreed), options.seed, library)
     if library.refusal:
-        screen.line(f"NOT TESTABLE: {library.refusal}")
-        return UNTESTABLE
+        return _close(options, screen, agreed, library, Run(), refused(agreed, library))
     features, lacking = wanted_features(options.profile, library)
     everything = _tests()
     tests = [t for t in selected(everything, options.select) if _in_profile(t, features, library)]
@@ -197,15 +200,29 @@ def _run(options: argparse.Namespace) -> int:
     verdict = judge(agreed, library, run, weak, complete=not weak)
     if lacking and verdict.code in {0, 2, 5}:
         verdict.code, verdict.line = 1, f"NOT CONFORMANT: profile {options.profile} demands {', '.join(lacking)}"
+    return _close(options, screen, agreed, library, run, verdict)
+
+
+def _close(
+    options: argparse.Namespace, screen: Screen, agreed: Contract, library: Library, run: Run, verdict: Verdict
+) -> int:
+    """The report, the counts, what to do next, and the verdict, which is the last line."""
     lost = ""
+    following = advice(agreed, library, run, verdict)
     if options.report is not None:
         told = {"tier": options.tier, "seed": options.seed, "profile": options.profile, "select": options.select}
         told |= {"resource": options.resource, "jobs": options.jobs}
         told |= {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        lost = _written(reports.build(agreed, library, run, verdict, told), options.report)
+        lost = _written(reports.build(agreed, library, run, verdict, told, following), options.report)
         screen.line(f"report     {lost or options.report / 'report.html'}")
-    for line in closing(agreed, verdict, run, summary(agreed, verdict, run), complete=not weak):
+    for line in closing(agreed, verdict, run, summary(agreed, verdict, run)) if run.outcomes else []:
         screen.line(line)
+    if screen.hidden:
+        where = "the report lists all" if options.report is not None else "--report DIR lists all"
+        screen.line(f"hidden     {screen.hidden} failures behind the first {SHOWN} of a chapter; {where}")
+    for word, line in zip(("next", *[""] * len(following)), following, strict=False):
+        screen.line(f"{word:<10} {line}")
+    screen.line(f"\n{verdict.line}")
     if lost:  # after the verdict, which is not lost with it
         print(f"kina-conformance: {lost}", file=sys.stderr)
     return INTERNAL if lost else verdict.code
@@ -247,6 +264,11 @@ def _weakness(options: argparse.Namespace, features: frozenset[str], library: Li
     if narrower:
         reasons.append(f"profile leaves out {', '.join(narrower)}")
     return Weakness(reasons)
+
+
+def _skeleton(_options: argparse.Namespace) -> int:
+    print(skeleton(contract()), end="")
+    return 0
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -62,14 +62,16 @@ def examine(path: str) -> Library:
     elif "/" in path:
         library.refusal = f"{path} is not a file"
         return library
-    for name, value in _in_a_child(path, _asked).items():
+    for name, value in _in_a_child(path, _asked, "was loaded or asked for its version").items():
         setattr(library, name, value)
-    if not library.refusal:  # another child: what goes wrong here is for the tests to tell
-        library.absent = _in_a_child(path, lambda runtime: _reasons(runtime, library.devices)).get("absent", {})
+    if not library.refusal:  # in another child: what goes wrong there is for the tests to tell
+        found = _in_a_child(path, _devices, "was asked for its devices")
+        library.devices = found.get("devices", {})
+        library.absent = found.get("absent") or ({"answer": found["refusal"]} if "refusal" in found else {})
     return library
 
 
-def _in_a_child(path: str, question: Callable[[Runtime], dict[str, Any]]) -> dict[str, Any]:
+def _in_a_child(path: str, question: Callable[[Runtime], dict[str, Any]], doing: str) -> dict[str, Any]:
     """What a question to the library finds out; `refusal` where it gives no answer."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -82,9 +84,9 @@ def _in_a_child(path: str, question: Callable[[Runtime], dict[str, Any]]) -> dic
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if data is None:
-        return {"refusal": f"HANG at load: the library did not answer within {LOAD_SECONDS:.0f} s"}
+        return {"refusal": f"HANG while the library {doing}: no answer within {LOAD_SECONDS:.0f} s"}
     if not data.endswith(b"\n"):
-        return {"refusal": f"{ended(status)} while the library was loaded or asked for its version"}
+        return {"refusal": f"{ended(status)} while the library {doing}"}
     found: dict[str, Any] = json.loads(data)
     return found
 
@@ -102,16 +104,20 @@ def _answer(path: str, question: Callable[[Runtime], dict[str, Any]], writer: in
     os._exit(0)
 
 
-def _reasons(runtime: Runtime, devices: dict[str, int]) -> dict[str, Any]:
-    """The library's own words where a device of an absent type is asked for."""
-    stream = runtime.ffi.new("KinaStream *")
-    found = {}
-    for name in (name for name, count in devices.items() if count == 0):
-        refused = runtime.runtime_stream_main(stream, runtime.constants[name], 0) != 0
+def _devices(runtime: Runtime) -> dict[str, Any]:
+    """How many devices of each type there are; where there is none, the library's own words when one is asked for."""
+    count, stream = runtime.ffi.new("int32_t *"), runtime.ffi.new("KinaStream *")
+    devices, absent = {}, {}
+    for name in ("kDLCPU", "kDLCUDA", "kDLExtDev"):
+        count[0] = 0
+        if runtime.runtime_device_count(count, runtime.constants[name]) != 0:
+            continue
+        devices[name] = int(count[0])
+        refused = count[0] == 0 and runtime.runtime_stream_main(stream, runtime.constants[name], 0) != 0
         message = runtime.runtime_last_error_message() if refused else runtime.ffi.NULL
         if message != runtime.ffi.NULL:
-            found[name] = runtime.ffi.string(message).decode(errors="replace")
-    return {"absent": found}
+            absent[name] = runtime.ffi.string(message).decode(errors="replace")
+    return {"devices": devices, "absent": absent}
 
 
 def _asked(runtime: Runtime) -> dict[str, Any]:
@@ -122,17 +128,10 @@ def _asked(runtime: Runtime) -> dict[str, Any]:
         return {"missing": runtime.missing, "refusal": text}
     version = int(runtime.runtime_abi_version())
     text = runtime.runtime_version_string()
-    count = runtime.ffi.new("int32_t *")
-    devices = {}
-    for name in ("kDLCPU", "kDLCUDA", "kDLExtDev"):
-        count[0] = 0
-        if runtime.runtime_device_count(count, runtime.constants[name]) == 0:
-            devices[name] = int(count[0])
     return {
         "abi_version": f"{version >> 16}.{version & 0xFFFF}",
         "version": runtime.ffi.string(text).decode(errors="replace") if text != runtime.ffi.NULL else "",
         "features": [name for name in feature_names() if runtime.offers(name)],
-        "devices": devices,
     }
 
 

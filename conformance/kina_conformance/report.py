@@ -19,13 +19,15 @@ COLOURS = {"fail": "#c62828", "pass": "#2e7d32", "absent": "#b0bec5", "unreached
 _CELL, _LEFT, _ROW = 15, 96, 22
 
 
-def build(contract: Contract, library: Library, run: Run, verdict: Verdict, settings: dict[str, Any]) -> dict[str, Any]:
+def build(
+    contract: Contract, library: Library, run: Run, verdict: Verdict, settings: dict[str, Any], following: list[str]
+) -> dict[str, Any]:
     """The whole report as plain data."""
     return {
         "suite": {"version": VERSION, "spec": spec_hash(contract)},
         "settings": settings,
         "library": library.as_dict(),
-        "verdict": {"exit_code": verdict.code, "line": verdict.line},
+        "verdict": {"exit_code": verdict.code, "line": verdict.line, "next": following},
         "summary": summary(contract, verdict, run),
         "clauses": [
             {
@@ -201,6 +203,7 @@ def html(report: dict[str, Any]) -> str:
 {matrix(report)}
 <p>{_legend()}</p>
 <p class="verdict">{escape(report["verdict"]["line"])}</p>
+<p>{"<br>".join(map(escape, report["verdict"]["next"]))}</p>
 <h2>Failures</h2>{_failures(report)}
 <h2>The run</h2><table>{_facts(report)}</table>
 <h2>Time</h2>{_seconds(report)}

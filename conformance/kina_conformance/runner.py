@@ -25,6 +25,7 @@ LOOK_SECONDS = 1.0  # what one look counts for at most: while a machine stood st
 TEST_SECONDS = 300.0
 BATCH_TESTS = 400
 SHORTEST_SECONDS = 0.5
+DEATHS_IN_A_ROW = 50  # in one function: what is left of its batch is not tried any more
 
 
 @dataclass
@@ -192,6 +193,7 @@ class Runner:
 
     def _result(self, worker: Worker, event: dict[str, Any]) -> None:
         worker.current = None
+        worker.batch.died_in = ("", 0)
         self.run.rows |= {(name, status) for name, status in event["rows"]}
         self.run.calls += event["calls"]
         self.run.failing_calls += event["failing"]
@@ -241,9 +243,15 @@ class Runner:
             self._record(worker, worker.current, outcome, message=message, broken="KINA-STATUS-31", seconds=since)
         else:
             batch.deaths += 1
+        function = (worker.hung or call).partition("(")[0]
+        in_a_row = batch.died(function)
+        why = ""
         if batch.deaths > 3:
-            for test in batch.remaining():
-                self._record(worker, test, "lost", message=f"its process died before it began: {message}")
+            why = f"its process died before it began: {message}"
+        elif in_a_row >= DEATHS_IN_A_ROW:
+            why = f"not tried: {in_a_row} tests in a row ended in {function}"
+        for test in batch.remaining() if why else []:
+            self._record(worker, test, "lost", message=why)
         if batch.remaining():
             self.queue.insert(0, batch)
 

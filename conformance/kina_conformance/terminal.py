@@ -14,6 +14,7 @@ from .verdict import STATES, Verdict
 
 WIDTH = 24
 REDRAW_SECONDS = 0.1
+SHOWN = 10  # failures of a chapter; the report has all
 _COLOURS = {"fail": "31", "pass": "32", "absent": "90", "unreached": "33", "untested": "90"}
 
 
@@ -26,6 +27,7 @@ class Screen:
         self.totals: dict[str, int] = {}
         self.done: dict[str, int] = {}
         self.failed: dict[str, int] = {}
+        self.hidden = 0
         self.drawn = 0
         self.drawn_at = 0.0
 
@@ -56,6 +58,8 @@ class Screen:
         self.done[outcome.chapter] += 1
         if outcome.bad or outcome.outcome == "lost":
             self.failed[outcome.chapter] += 1
+            self.hidden += self.failed[outcome.chapter] > SHOWN
+        if (outcome.bad or outcome.outcome == "lost") and self.failed[outcome.chapter] <= SHOWN:
             self.line(failure_text(outcome))
         elif self.moving and time.monotonic() - self.drawn_at > REDRAW_SECONDS:
             self._erase()
@@ -101,8 +105,8 @@ def failure_text(outcome: Outcome) -> str:
     return "\n      ".join(line for line in lines if line.strip())
 
 
-def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, Any], *, complete: bool) -> list[str]:
-    """The counts and the verdict, which is the last line; what was not reached only where nothing was left out."""
+def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, Any]) -> list[str]:
+    """The counts; what was not reached only where nothing was left out."""
     lines = ["", f"{'clauses':<10}" + "".join(f"{state:>11}" for state in STATES)]
     for level, states in counts["clauses"].items():
         lines.append(f"{level:<10}" + "".join(f"{states[state]:>11}" for state in STATES))
@@ -118,11 +122,11 @@ def closing(contract: Contract, verdict: Verdict, run: Run, counts: dict[str, An
         + ", ".join(f"{c} {s:.1f}" for c, s in sorted(run.chapter_seconds.items(), key=lambda item: -item[1])[:8]),
     ]
     unreached = [c for c, s in verdict.states.items() if s == "unreached" and contract.clauses[c].level == "MUST"]
-    if unreached and complete:
+    if unreached and verdict.complete:
         lines.append(f"unreached  {_first(unreached)}")
-    if verdict.rows_unseen and complete:
+    if verdict.rows_unseen and verdict.complete:
         lines.append(f"not seen   {_first([f'{function} {status}' for function, status in verdict.rows_unseen])}")
-    return [*lines, "", verdict.line]
+    return lines
 
 
 def _first(names: list[str], count: int = 12) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .bases import NEED_ACCELERATOR
@@ -41,6 +41,7 @@ class Verdict:
     rows_seen: list[tuple[str, str]]
     code: int
     line: str
+    complete: bool  # nothing was left out
 
 
 def spec_hash(contract: Contract) -> str:
@@ -117,7 +118,14 @@ def judge(contract: Contract, library: Library, run: Run, weak: Weakness, comple
         rows_seen=sorted_rows["seen"],
         code=code,
         line=_line(code, must, gaps, weak, run),
+        complete=complete,
     )
+
+
+def refused(contract: Contract, library: Library) -> Verdict:
+    """The verdict on a library that was not run."""
+    empty = judge(contract, library, Run(), Weakness(), complete=False)
+    return replace(empty, code=UNTESTABLE, line=f"NOT TESTABLE: {library.refusal}")
 
 
 def _gaps(lost: list[Outcome], unreached: list[str], unseen: list[tuple[str, str]]) -> list[str]:

@@ -34,6 +34,12 @@ class Batch:
     tests: list[str]
     deaths: int = 0
     finished: set[str] = field(default_factory=set)
+    died_in: tuple[str, int] = ("", 0)  # the function in which its last tests in a row ended, and how many these are
+
+    def died(self, function: str) -> int:
+        """One more has; how many in a row."""
+        self.died_in = (function, self.died_in[1] + 1 if self.died_in[0] == function else 1)
+        return self.died_in[1]
 
     def remaining(self) -> list[str]:
         return [test for test in self.tests if test not in self.finished]

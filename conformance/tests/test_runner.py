@@ -139,6 +139,50 @@ def test_a_library_that_is_no_runtime_is_not_testable(tmp_path: Path) -> None:
     assert judged.verdict.startswith("NOT TESTABLE: 88 of 88 functions are missing: runtime_abi_version, runtime_")
 
 
+def compiled(folder: Path, source: str) -> Path:
+    """A library from C, with the header of the contract."""
+    (folder / "mine.c").write_text(source)
+    includes = [f"-I{ROOT.parent / 'include'}", f"-I{ROOT.parent / '.venv/include'}"]
+    flags = ["-std=c99", "-Wall", "-Wpedantic", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *flags, *includes, "mine.c", "-o", "libmine.so"], cwd=folder, check=True)
+    return folder / "libmine.so"
+
+
+def test_the_skeleton_is_testable_and_its_report_says_where_to_begin(tmp_path: Path) -> None:
+    judged = judge(tmp_path, compiled(tmp_path, command("skeleton").stdout), "--select", "chapter=movement")
+
+    assert judged.code == 1 and judged.outcomes()["failed"] > 50, judged.text
+    assert "FAIL" in judged.text and judged.text.count("\nFAIL") <= 10 * len(judged.report["chapter_seconds"])
+    assert "failures behind the first 10 of a chapter; the report lists all" in judged.text
+    stopped, explained = judged.report["verdict"]["next"]
+    assert stopped.startswith("where most of the failing tests stopped: runtime_copy ("), stopped
+    assert explained.startswith("`kina-conformance explain runtime_copy` shows")
+    assert f"next       {stopped}\n           {explained}\n" in judged.text
+    assert stopped in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_library_that_crashes_in_every_call_does_not_take_for_ever(tmp_path: Path) -> None:
+    source = command("skeleton").stdout.replace("return KINA_ERROR_UNSUPPORTED;", "return *(volatile KinaStatus *)8;")
+    arguments = ["--lib", str(compiled(tmp_path, source)), "--jobs", "1", "--select", "test=*a_value_of_another_size*"]
+    program = f"from kina_conformance import cli, runner; runner.DEATHS_IN_A_ROW = 3; exit(cli.main({arguments!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "no answer: CRASH SIGSEGV while the library was asked for its devices" in done.stdout
+    assert done.stdout.count("\nCRASH") == 3, done.stdout
+    assert "not tried: 3 tests in a row ended in runtime_device_count" in done.stdout
+    assert "where most of the failing tests stopped: runtime_device_count (3)" in done.stdout
+
+
+def test_a_library_of_three_functions_is_told_how_to_get_the_others(tmp_path: Path) -> None:
+    source = command("skeleton").stdout.replace("KinaStatus runtime_", "static inline KinaStatus mine_")
+    judged = judge(tmp_path, compiled(tmp_path, source))
+
+    assert judged.code == 4 and judged.verdict.startswith("NOT TESTABLE: 82 of 88 functions are missing")
+    assert "`kina-conformance skeleton > mine.c` writes a source with all of them" in judged.text
+    assert judged.report["verdict"]["exit_code"] == 4 and judged.report["library"]["missing"]
+
+
 @pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", None])
 def test_a_file_that_is_no_library_is_not_testable(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "file.so"
@@ -288,6 +332,10 @@ def test_a_fault_of_the_suite_is_no_verdict(
         (("explain", "runtime_gpu_reduce"), "owner    out produce, in borrow"),
         (("explain", "kina-status-23"), "runtime_gpu_reduce answers INVALID_ARGUMENT"),
         (("explain", "RUNTIME_GPU_REDUCE"), "owner    out produce, in borrow"),
+        (
+            ("skeleton",),
+            "KinaStatus runtime_alloc(KinaTensor *out, const int64_t *shape, int32_t ndim, KinaDtype dtype",
+        ),
         (("coverage",), "clauses has a test, or a reason"),
         (("doctor",), "88 functions (88 with tags)"),
     ],
