@@ -146,6 +146,29 @@ TEST_F(SimPool, ReusesOnAnotherStreamForNothingAfterTheHostWaited) {
   EXPECT_EQ(cost(), (Cost{0, 0}));
 }
 
+// Also where the thread has blocks of that stream at hand.
+TEST_F(SimPool, GivesNothingToAStreamWhoseCaptureNobodyAnnounced) {
+  KinaStream given_away = nullptr;
+  succeed(runtime_stream_phase(&given_away, kSimulated, 0, 1));
+  const auto take_and_give = [&] {
+    for (uint64_t bytes : {uint64_t{1000}, uint64_t{300'000}}) give(take(bytes, given_away), bytes, given_away);
+  };
+  for (int times = 0; times < 20; ++times) take_and_give();
+  void* native = nullptr;
+  succeed(runtime_stream_native(&native, given_away));
+  auto* driver = static_cast<KinaSimStream*>(native);
+  ASSERT_EQ(driver->begin_capture(driver), 0);
+
+  void* data = nullptr;
+  for (uint64_t bytes : {1000, 300'000})
+    EXPECT_EQ(runtime_memory_allocate(&data, pool_, bytes, 0, given_away), KINA_ERROR_UNSUPPORTED);
+
+  void* graph = nullptr;
+  ASSERT_EQ(driver->end_capture(driver, &graph), 0);
+  driver->destroy_graph(graph);
+  take_and_give();
+}
+
 // Calls that name no stream go to the one in force, whatever it was when the thread came the last time.
 TEST_F(SimPool, KeepsTheStreamOfAScopeAndTheOneBehindItApart) {
   KinaStream main = nullptr;
