@@ -334,13 +334,19 @@ def test_a_lost_device_says_so_from_then_on_and_the_others_work(rt: Executor) ->
         other = tensor(rt, (4,), (12, 1))
         out, stream, count = ffi.new("KinaTensor *"), ffi.new("KinaStream *"), ffi.new("int32_t *")
         assert rt.runtime_stream_checkout(stream, 12, 0) == 0
+        base, pool, block = ffi.new("KinaResource *"), ffi.new("KinaResource *"), ffi.new("void **")
+        assert rt.runtime_resource_current(base, 12, 0) == rt.runtime_resource_pool(pool, base[0], ffi.NULL) == 0
+        def take(): return rt.runtime_memory_allocate(block, pool[0], 1000, 0, stream[0])
+        def give(): return rt.runtime_memory_deallocate(pool[0], block[0], 1000, 0, stream[0])
+        assert [call() for _ in range(20) for call in (take, give)] == [0] * 40
         for _ in range(20):
             y = ffi.new("KinaTensor *")
             if rt.runtime_gpu_unary(y, x, neg) or rt.runtime_device_synchronize(12, 0):
                 break
         lost = [rt.runtime_gpu_unary(out, x, neg), rt.runtime_device_synchronize(12, 0),
                 rt.runtime_stream_synchronize(stream[0])]
-        assert [word(rt, status) for status in lost] == ["DEVICE_LOST"] * 3, lost
+        lost += [take() for _ in range(3)]  # of which the thread has some at hand
+        assert [word(rt, status) for status in lost] == ["DEVICE_LOST"] * 6, lost
         info = ffi.new("KinaDeviceInfo *")
         info.struct_size = ffi.sizeof("KinaDeviceInfo")
         assert rt.runtime_device_info(info, 12, 0) == 0 and info.is_lost == 1
