@@ -272,4 +272,5 @@ def test_many_imports_one_after_the_other_leave_no_more_than_a_few(rt: Executor)
             native.end()
             sizes.append(Info(rt, pool).metadata_bytes)
 
-    assert sizes[-1] == sizes[9], f"a pool grew with the streams that it has seen: {sizes}"
+    # Until then it may have grown with what was asked of it.
+    assert sizes[-1] == sizes[29], f"a pool grew with the streams that it has seen: {sizes}"

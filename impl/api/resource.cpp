@@ -141,12 +141,6 @@ Descriptor open_log(const char* path) {
   });
 }
 
-[[gnu::noinline]] KinaStatus deallocate_remote(const char* function, KinaResource resource, void* data, uint64_t bytes,
-                                               uint64_t alignment, KinaStream stream, Block& block) {
-  if (give_remote(block, bytes)) return KINA_SUCCESS;
-  return deallocate(function, resource, data, bytes, alignment, stream);
-}
-
 [[gnu::noinline]] KinaStatus set_default(const char* function, KinaResource* previous, int32_t device_type,
                                          int32_t device_id, KinaResource resource) {
   return boundary(function, [&] {
@@ -344,9 +338,7 @@ KinaStatus runtime_memory_allocate(void** out, KinaResource resource, uint64_t b
 
 KinaStatus runtime_memory_deallocate(KinaResource resource, void* data, uint64_t bytes, uint64_t alignment,
                                      KinaStream stream) {
-  Block* block = nullptr;
-  const Given given = give_at_once(block, value_of(resource), data, bytes, alignment, value_of(stream));
-  if (given == Given::here) return KINA_SUCCESS;
-  if (given == Given::remote) return deallocate_remote(__func__, resource, data, bytes, alignment, stream, *block);
+  if (give_at_once(value_of(resource), data, bytes, alignment, value_of(stream))) [[likely]]
+    return KINA_SUCCESS;
   return deallocate(__func__, resource, data, bytes, alignment, stream);
 }

@@ -79,6 +79,9 @@ class Arena {
   // Cuts no piece of less than `room` bytes.
   void* take(const Request& request, uint32_t shelf = Stamp::kNothing, uint32_t taker = Stamp::kNothing,
              uint64_t room = 0) noexcept;
+  bool can_take(const Request& request, uint32_t shelf) const noexcept {
+    return has_pieces(shelf) && find(request.bytes, request.alignment, shelf) != nullptr;
+  }
   // For a taker of `shelf`, right behind a live block; NULL where no piece lies there that holds it and that the taker
   // may have at once.
   void* take_behind(const void* neighbour, const Request& request, uint32_t shelf) noexcept;

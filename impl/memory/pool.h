@@ -148,7 +148,11 @@ class PoolResource final : public Resource {
   void* take_at_once(const Request& request, uint32_t shelf) noexcept;
   void* take_among_slabs(const Request& request, uint32_t shelf) noexcept;
   // A new slab's blocks as one list, once its size has shown demand; NULL when none can be had.
-  Block* cut_slab(uint32_t size_class, const Lane& lane) noexcept;
+  Block* cut_slab(uint32_t size_class, Lane& lane) noexcept;
+  // Whether other streams than that lane's have a piece for the request.
+  bool has_elsewhere(const Request& request, const Lane& here) const noexcept;
+  // What is bounded is packed: there are fewer and smaller slabs.
+  bool is_bounded() const noexcept { return plan_.growth != KINA_GROWTH_GEOMETRIC || plan_.maximum_bytes != 0; }
   // Whether room for slabs is worth more than the free pieces that would do for the request.
   bool is_short_of_slabs(const Request& request) const noexcept;
   void grow_for_slabs(uint32_t size_class, Stream& stream, Lock& lock) noexcept;
@@ -226,7 +230,8 @@ class PoolResource final : public Resource {
   Lane home_{nullptr, Stamp::kNothing};  // of free blocks that follow nothing
   AddressTable<Lane*> lanes_;            // by stream
   Lane* first_lane_ = &home_;
-  Figure arena_bytes_;  // live ones that are no slab's, and that no cache counts
+  uint32_t lane_count_ = 0;  // of streams
+  Figure arena_bytes_;       // live ones that are no slab's, and that no cache counts
   Apart apart_;
   Slab* slabs_ = nullptr;
   uint64_t slab_bytes_ = 0;

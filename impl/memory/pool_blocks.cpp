@@ -79,7 +79,7 @@ void* PoolResource::serve(PoolCache& cache, const Request& request, Reach reach)
   }
   const ResidentLock lock(mutex_, cache.residence);
   renew_in_child();
-  if (!is_ordered_ && is_short_of_slabs(request)) return nullptr;
+  if (is_short_of_slabs(request)) return nullptr;
   void* data = take_at_once(request, here.lane.shelf());
   if (data == nullptr && is_ordered_ && reach == Reach::known_order) data = take_in_known_order(request, here.lane);
   if (data == nullptr) return nullptr;

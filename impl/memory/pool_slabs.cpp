@@ -11,6 +11,9 @@ namespace {
 // Until a size was asked for so often its blocks come one by one from the arena, so that small pools are packed
 // exactly; and until a slab of the size was so often not to be had.
 constexpr uint8_t kDemand = 8;
+// The same where another stream has room for one, which growing keeps from being used, but which nobody may have at
+// once.
+constexpr uint8_t kShortage = 64;
 // Where a slab can lie beside no other one it takes a place where others can follow.
 constexpr uint32_t kLooksForSlabs = 64;
 constexpr uint64_t kRoomForSlabs = uint64_t{256} * 1024;
@@ -56,26 +59,35 @@ Lane* PoolResource::lane_of(Stream& stream) noexcept {
   Lane* made = new (std::nothrow) Lane(&stream, arena_.shelves() - 1);
   if (made == nullptr) return nullptr;
   made->next = std::exchange(first_lane_, made);
+  ++lane_count_;
   table_bytes_.add(sizeof(Lane));
   lanes_.insert(key, made);
   return made;
 }
 
-Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
+Block* PoolResource::cut_slab(uint32_t size_class, Lane& lane) noexcept {
   if (demand_[size_class] < kDemand) {
     ++demand_[size_class];
     return nullptr;
   }
-  // Twice as large each time, as far as there is room: small pools hold slabs of many sizes.
+  // Twice as large each time, as far as there is room: small pools hold slabs of many sizes. Where there is room for
+  // more, each stream begins with small ones.
   const uint32_t least = sizes_.least_blocks_of_slab(size_class);
-  uint32_t blocks = std::min(least << std::min(slab_counts_[size_class], 8U), sizes_.most_blocks_of_slab(size_class));
+  const uint32_t doublings = slab_counts_[size_class] / (is_bounded() ? 1 : std::max(lane_count_, 1U));
+  uint32_t blocks = std::min(least << std::min(doublings, 8U), sizes_.most_blocks_of_slab(size_class));
   void* base = take_among_slabs(slab_request(size_class, blocks), lane.shelf());
   while (base == nullptr && (base = take_at_once(slab_request(size_class, blocks), lane.shelf())) == nullptr &&
          blocks > least)
     blocks = std::max(least, blocks / 2);
+  if (base == nullptr && is_ordered_ && !may_capture(*lane.stream())) {
+    blocks = least;
+    base = take_in_known_order(slab_request(size_class, blocks), lane);
+  }
   uint8_t& shortage = shortages_[size_class];
   if (base == nullptr) {
-    shortage = std::min<uint8_t>(shortage + 1, kDemand);
+    const uint8_t before = shortage;
+    if (before < kShortage) ++shortage;
+    if (before + 1 == kDemand && !has_elsewhere(slab_request(size_class, least), lane)) shortage = kShortage;
     return nullptr;
   }
   shortage = 0;
@@ -92,6 +104,12 @@ Block* PoolResource::cut_slab(uint32_t size_class, const Lane& lane) noexcept {
   return slab->blocks();
 }
 
+bool PoolResource::has_elsewhere(const Request& request, const Lane& here) const noexcept {
+  for (uint32_t shelf = Stamp::kPoints; shelf < arena_.shelves(); ++shelf)
+    if (shelf != here.shelf() && arena_.can_take(request, shelf)) return true;
+  return false;
+}
+
 // Of no cache, so that whoever gives it back reunites it.
 void* PoolResource::take_apart(const Request& request, const Lane& here) noexcept {
   uint32_t count = 0;
@@ -101,11 +119,10 @@ void* PoolResource::take_apart(const Request& request, const Lane& here) noexcep
   return block->address();
 }
 
-// Free pieces that hold a block but no slab would have threads come here for every block, one at a time. Where streams
-// have an order the room for a slab may be another one's, and growing would keep it from being used.
+// Free pieces that hold a block but no slab would have threads come here for every block, one at a time.
 bool PoolResource::is_short_of_slabs(const Request& request) const noexcept {
-  return !is_ordered_ && plan_.growth == KINA_GROWTH_GEOMETRIC && plan_.maximum_bytes == 0 && !was_refused_ &&
-         is_cut_from_slab(request) && shortages_[sizes_.class_of(request.bytes)] == kDemand;
+  return !is_bounded() && !was_refused_ && is_cut_from_slab(request) &&
+         shortages_[sizes_.class_of(request.bytes)] == kShortage;
 }
 
 void PoolResource::grow_for_slabs(uint32_t size_class, Stream& stream, Lock& lock) noexcept {

@@ -79,20 +79,9 @@ bool give_near(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment
   return is_usual && cache->pool->give_at_hand(*cache, data, bytes, alignment);
 }
 
-bool give_remote(Block& block, uint64_t bytes) noexcept {
-  PoolCache& cache = *static_cast<ThreadBlock*>(t_cache)->newest_pool_cache;
+void keep_and_leave(PoolCache& cache, Block& block, uint64_t bytes, uint32_t taker) noexcept {
   const CacheLock lock(cache.lock, std::adopt_lock);
-  uint32_t taker = 0;
-  if (!block.give_small(bytes, BlockUse::raw, taker)) return false;
-  // What lay behind it in the other cache was most likely taken next there, and comes back next.
-  if (block.next != nullptr) ask_to_write(block.next);
   cache.give(block, cache.sizes.class_of(bytes), taker, bytes);
-  return true;
-}
-
-void keep_and_leave(PoolCache& cache, Block& block, uint64_t bytes) noexcept {
-  const CacheLock lock(cache.lock, std::adopt_lock);
-  cache.give(block, cache.sizes.class_of(bytes), cache.number, bytes);
 }
 
 void fold_and_leave(PoolCache& cache) noexcept {

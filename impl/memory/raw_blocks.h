@@ -18,8 +18,7 @@ void learn_logged(PoolCache& cache, LoggingResource& logging, const CallNames& n
 void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Stream& place) noexcept;
 
 // How the functions below end where it takes longer. The cache, the calling thread's newest one, is locked.
-bool give_remote(Block& block, uint64_t bytes) noexcept;  // false, with nothing changed: `give_near` is next
-void keep_and_leave(PoolCache& cache, Block& block, uint64_t bytes) noexcept;
+void keep_and_leave(PoolCache& cache, Block& block, uint64_t bytes, uint32_t taker) noexcept;
 void fold_and_leave(PoolCache& cache) noexcept;
 
 inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
@@ -53,34 +52,33 @@ inline PoolCache* newest_cache(uint64_t resource, uint64_t stream) noexcept {
   return true;
 }
 
-// Where a block went that came back; `nowhere`: `give_near` is next; `remote`: another cache gave it out, or it cannot
-// be given back like this, and `give_remote` finds out with the lock that is still held.
-enum class Given : uint8_t { nowhere, here, remote };
-
-[[gnu::always_inline]] inline Given give_at_once(Block*& block, uint64_t resource, void* data, uint64_t bytes,
-                                                 uint64_t alignment, uint64_t stream) noexcept {
+[[gnu::always_inline]] inline bool give_at_once(uint64_t resource, void* data, uint64_t bytes, uint64_t alignment,
+                                                uint64_t stream) noexcept {
   PoolCache* cache = newest_cache(resource, stream);
   if (cache == nullptr || !cache->lock.try_lock()) [[unlikely]]
-    return Given::nowhere;
+    return false;
   const bool is_small = cache->has_magazines(bytes, alignment);
   const uint32_t size_class = is_small ? cache->sizes.class_of(bytes) : 0;
-  block = is_small ? cache->find(data, size_class) : nullptr;
-  if (block == nullptr) [[unlikely]] {
+  Block* block = is_small ? cache->find(data, size_class) : nullptr;
+  const uint64_t wanted = cache->raw_word | bytes;
+  uint64_t seen = 0;
+  if (block == nullptr || !block->give_as(wanted, seen)) [[unlikely]] {
     cache->lock.unlock();
-    return Given::nowhere;
+    return false;
   }
-  if (!block->give_as(cache->raw_word | bytes)) [[unlikely]]
-    return Given::remote;
-  if (!cache->current->magazines[size_class].push(*block)) [[unlikely]] {
-    keep_and_leave(*cache, *block, bytes);
-    return Given::here;
+  const bool is_foreign = seen != wanted;
+  // What lay behind it in the other cache was most likely taken next there, and comes back next.
+  if (is_foreign && block->next != nullptr) ask_to_write(block->next);
+  if (!cache->current->magazines[size_class].keep(*block, is_foreign)) [[unlikely]] {
+    keep_and_leave(*cache, *block, bytes, Block::cache_of(seen));
+    return true;
   }
   if (cache->counters.given(bytes)) [[unlikely]] {
     fold_and_leave(*cache);
-    return Given::here;
+    return true;
   }
   cache->lock.unlock();
-  return Given::here;
+  return true;
 }
 
 }  // namespace kina

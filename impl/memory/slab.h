@@ -126,7 +126,7 @@ struct alignas(32) Block {
   // Of several callers exactly one ends a live block, and learns from whose cache it came.
   Return give(const Request& request, uint32_t& cache) noexcept {
     return exchange(request, [&](uint64_t seen) {
-      cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+      cache = cache_of(seen);
       return uint64_t{0};
     });
   }
@@ -134,17 +134,20 @@ struct alignas(32) Block {
   bool give_small(uint64_t bytes, BlockUse use, uint32_t& cache) noexcept {
     uint64_t seen = word.load(std::memory_order_relaxed);
     if ((seen & (kMarks | kBytesMask)) != live_word({bytes, 0, use})) return false;
-    cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+    cache = cache_of(seen);
     return word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
-  // Both for a word that the caller has made: of a block that its own cache gave out, usually.
+  // From whose cache it came, by its word.
+  static uint32_t cache_of(uint64_t seen) noexcept { return static_cast<uint32_t>(seen >> kCacheShift & kCacheMask); }
+  // Both for a word that the caller has made, of a block that its own cache gave out; another one may have given out
+  // what comes back.
   static uint64_t word_of(const Request& request, uint32_t shelf, uint32_t cache) noexcept {
     return live_word(request) | uint64_t{shelf} << kShelfShift | uint64_t{cache} << kCacheShift;
   }
   void take_as(uint64_t wanted) noexcept { word.store(wanted, std::memory_order_release); }
-  bool give_as(uint64_t wanted) noexcept {
-    uint64_t seen = word.load(std::memory_order_relaxed);
-    return seen == wanted &&
+  bool give_as(uint64_t wanted, uint64_t& seen) noexcept {
+    seen = word.load(std::memory_order_relaxed);
+    return ((seen ^ wanted) & ~(kCacheMask << kCacheShift)) == 0 &&
            word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
   // The same, but the block stays live as one of `use`.
@@ -161,7 +164,7 @@ struct alignas(32) Block {
   bool give_own(const Request& request, uint32_t& cache) noexcept {
     const uint64_t seen = word.load(std::memory_order_relaxed);
     if ((seen & (kMarks | kBytesMask)) != live_word(request)) return false;
-    cache = static_cast<uint32_t>(seen >> kCacheShift & kCacheMask);
+    cache = cache_of(seen);
     word.store(0, std::memory_order_release);
     return true;
   }

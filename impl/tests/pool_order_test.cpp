@@ -4,6 +4,7 @@
 #include <kina_runtime.h>
 #include <kina_simulated.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <thread>
@@ -377,6 +378,56 @@ TEST_F(SimPool, FollowsTheTakerOfABlockOfASlab) {
     blocks.clear();
   }
   EXPECT_GE(cost().stream_waits, 1U);
+}
+
+// Free pieces of one stream everywhere, each with room for a block and for no slab, and a large one of another stream.
+class SimPoolSlabs : public SimPool {
+ protected:
+  // How many of thirty blocks come from the large piece.
+  int64_t take_among_holes(bool is_large_piece_there, bool is_order_known) {
+    make(KINA_POOL_PARAMS_INIT, 8 * kMebibyte);
+    KinaStream here = stream();
+    KinaStream other = stream();
+    KinaTensor work = filled(1000, other);
+    auto* large = static_cast<char*>(take(kMebibyte, other));
+    std::vector<void*> holes(95);
+    for (void*& data : holes) data = take(kHole, here);
+    for (size_t i = 0; i < holes.size(); i += 2) give(holes[i], kHole, here);
+    fill(work, other);
+    if (is_large_piece_there) give(large, kMebibyte, other);
+    if (is_order_known) succeed(runtime_stream_wait(here, other));
+    const KinaResourceInfo before = info();
+    std::vector<void*> small(30);
+    for (void*& data : small) data = take(kSmall, here);
+    upstream_calls_ = info().upstream_calls - before.upstream_calls;
+    EXPECT_EQ(cost(), (Cost{0, 0}));
+    const auto count = std::count_if(small.begin(), small.end(), [&](void* data) {
+      return static_cast<char*>(data) >= large && static_cast<char*>(data) < large + kMebibyte;
+    });
+    for (void* data : small) give(data, kSmall, here);
+    for (size_t i = 1; i < holes.size(); i += 2) give(holes[i], kHole, here);
+    if (!is_large_piece_there) give(large, kMebibyte, other);
+    free(work);
+    return count;
+  }
+  static constexpr uint64_t kHole = 70'000;
+  static constexpr uint64_t kSmall = 65'536;
+  uint64_t upstream_calls_ = 0;
+};
+
+TEST_F(SimPoolSlabs, AreReasonToGrow) {
+  EXPECT_EQ(take_among_holes(false, false), 0);
+  EXPECT_EQ(upstream_calls_, 1U);
+}
+
+TEST_F(SimPoolSlabs, AreNoReasonToGrowWhereAnotherStreamHasRoom) {
+  EXPECT_EQ(take_among_holes(true, false), 0);
+  EXPECT_EQ(upstream_calls_, 0U);
+}
+
+TEST_F(SimPoolSlabs, AreCutFromRoomOfAnotherStreamInKnownOrder) {
+  EXPECT_GE(take_among_holes(true, true), 8);
+  EXPECT_EQ(upstream_calls_, 0U);
 }
 
 // Raw blocks and tensors of all sizes on five streams and four threads: every byte is written through its new owner,
