@@ -42,8 +42,8 @@ class Devices {
       for (int32_t id = 0; id < (*backend)->device_count(); ++id)
         rows_.at(static_cast<size_t>((*backend)->device_type())).push_back(new Device(**backend, id));
     for (size_t type = 0; type < rows_.size(); ++type)
-      for (size_t id = 0; id < std::min(rows_[type].size(), known_devices[type].size()); ++id)
-        known_devices[type][id].store(rows_[type][id], std::memory_order_release);
+      for (size_t id = 0; id < std::min<size_t>(rows_[type].size(), kKnownIds); ++id)
+        known_devices[type * kKnownIds + id].store(rows_[type][id], std::memory_order_release);
   }
   Device* find(int32_t type, int32_t id) const noexcept {
     if (static_cast<uint32_t>(type) >= rows_.size()) return nullptr;
@@ -52,7 +52,7 @@ class Devices {
   }
 
  private:
-  std::array<std::vector<Device*>, std::tuple_size_v<decltype(known_devices)>> rows_;
+  std::array<std::vector<Device*>, kKnownTypes> rows_;
 };
 
 const Devices& devices() {

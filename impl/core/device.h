@@ -63,14 +63,14 @@ class Device {
   std::vector<Stream*> idle_;  // of these, checked in; room for all, so that a checkin never allocates
 };
 
-// The devices that some call has found, for which nearly every call asks.
-inline constinit std::array<std::array<std::atomic<Device*>, 16>, 32> known_devices{};  // DLPack's types are small
+// The devices that some call has found, for which nearly every call asks; DLPack's types are small.
+inline constexpr uint32_t kKnownTypes = 32, kKnownIds = 16;
+inline constinit std::array<std::atomic<Device*>, size_t{kKnownTypes} * kKnownIds> known_devices{};
 // NULL says nothing.
 inline Device* known_device(int32_t type, int32_t id) noexcept {
-  if (static_cast<uint32_t>(type) >= known_devices.size()) return nullptr;
-  const auto& row = known_devices[static_cast<uint32_t>(type)];
-  return static_cast<uint32_t>(id) < row.size() ? row[static_cast<uint32_t>(id)].load(std::memory_order_acquire)
-                                                : nullptr;
+  const auto row = static_cast<uint32_t>(type), place = static_cast<uint32_t>(id);
+  if (row >= kKnownTypes || place >= kKnownIds) return nullptr;
+  return known_devices[row * kKnownIds + place].load(std::memory_order_acquire);
 }
 
 // The device of a type and id: a type without devices is UNSUPPORTED, an id outside is INVALID_ARGUMENT.

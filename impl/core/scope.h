@@ -27,6 +27,7 @@ struct Scope {
   int32_t phase = 0;
   ScopeKind kind = ScopeKind::device;
   uint8_t kinds = 0;       // of this scope and all around it
+  bool ends_more = false;  // it keeps or has announced something, which ends with it
   Scope* outer = nullptr;  // its neighbours stay the same
   std::atomic<Scope*> inner{nullptr};
 
@@ -52,15 +53,17 @@ class ScopeStack : public ThreadEntry {
   // The same in place, for most scopes; false, with nothing changed, where `pop` decides.
   bool pop_at_once(uint64_t token) noexcept {
     Scope* scope = newest_;
-    if (scope == nullptr || scope->token.load(std::memory_order_relaxed) != token ||
-        scope->kind == ScopeKind::capture || scope->kept) [[unlikely]]
+    if (scope == nullptr || scope->token.load(std::memory_order_relaxed) != token || scope->ends_more) [[unlikely]]
       return false;
     newest_ = scope->outer;
     clear(*scope);
     return true;
   }
 
-  bool is_empty() const noexcept { return newest_ == nullptr; }
+  // Whether calls without a stream use the main stream of their device, and the thread has announced no capture.
+  bool leaves_streams_alone() const noexcept {
+    return !has(set_of(ScopeKind::stream) | set_of(ScopeKind::device) | set_of(ScopeKind::capture));
+  }
 
   // The stream that scopes bind for `device` (rules 1 and 2 of the stream chapter); NULL when none does.
   Stream* bound_stream(const Device& device) const noexcept {
@@ -140,9 +143,10 @@ class ScopeStack : public ThreadEntry {
     scope.device = device;
   }
   uint64_t enter(Scope& scope) noexcept {
-    scope.token.store(++last_name_, std::memory_order_relaxed);
+    const uint64_t token = ++last_name_;
+    scope.token.store(token, std::memory_order_relaxed);
     newest_ = &scope;
-    return last_name_;
+    return token;
   }
   void draw_names();
   Stream* find_stream(const Device& device) const noexcept;
@@ -152,6 +156,7 @@ class ScopeStack : public ThreadEntry {
     newest_ = scope.outer;
     if (scope.kind == ScopeKind::capture) withdraw(scope);
     clear(scope);
+    scope.ends_more = false;
     if (scope.kept) [[unlikely]]
       scope.kept = nullptr;
   }
@@ -199,6 +204,7 @@ class ScopeEntry {
     if (!scopes_.has_names()) [[unlikely]]
       scopes_.draw_names();
     if (scope_.kind == ScopeKind::capture) announce(scopes_.last_name_ + 1);
+    scope_.ends_more = scope_.kind == ScopeKind::capture || scope_.kept;
     is_entered_ = true;
     return scopes_.enter(scope_);
   }

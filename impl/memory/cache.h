@@ -104,7 +104,7 @@ struct CallNames {
   bool are(uint64_t source, uint64_t ordered, const ThreadBlock& thread) const noexcept {
     if (resource != source || stream != ordered || source == 0) return false;
     if (resource_place->load(std::memory_order_acquire) != source) return false;
-    if (stream_place == nullptr) return thread.scopes.is_empty();
+    if (stream_place == nullptr) return thread.scopes.leaves_streams_alone();
     return stream_place->load(std::memory_order_acquire) == ordered;
   }
 };
