@@ -46,7 +46,8 @@ Hold hold_borrowed(Device& device, void* data, uint64_t bytes, Stream& stream) {
   if (found != known.entries.end())
     if (Hold shared = found->second->storage->try_hold()) return shared;
   std::map<Key, Entry*> made{{entry->key, entry.get()}};  // its room comes first: a storage that there is has its entry
-  Hold storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, {&forget, entry.get()}, stream);
+  Hold storage = Storage::foreign(device, data, bytes, StorageOrigin::borrowed, stream);
+  storage->own({&forget, entry.get()}, nullptr);
   entry->storage = storage.get();
   if (found != known.entries.end()) {
     found->second = entry.get();

@@ -165,7 +165,7 @@ void locate(ImportedTensor& imported, const DLTensor& dl, const DtypeRow* row, c
   const uint64_t behind = static_cast<uint64_t>(span.high + 1) * element;
   const bool is_inside = !wraps && first <= INT64_MAX && before <= first && behind <= INT64_MAX - first;
   require<Message::dlpack_addresses>(is_inside, "KINA-DLPACK-40", argument, argument.name);
-  require<Message::dlpack_misaligned>(row == nullptr || first % row->alignment == 0, "KINA-DLPACK-41", argument,
+  require<Message::dlpack_misaligned>(row == nullptr || (first & (row->alignment - 1)) == 0, "KINA-DLPACK-41", argument,
                                       argument.name, row == nullptr ? 1 : row->alignment);
   imported.view.data = static_cast<std::byte*>(dl.data) + dl.byte_offset;
   imported.lowest = imported.view.data - before;
@@ -237,8 +237,7 @@ ImportedTensor checked_import(const DLTensor& dl, const Stream* ordered, Argumen
 void import_tensor(KinaTensor& out, const ImportedTensor& imported, const ImportTerms& terms) {
   Stream& stream = terms.stream == nullptr ? current_stream(*imported.device) : *terms.stream;
   Service service(terms.stream);
-  Hold storage =
-      Storage::foreign(*imported.device, imported.lowest, imported.bytes, StorageOrigin::imported, {}, stream);
+  Hold storage = Storage::foreign(*imported.device, imported.lowest, imported.bytes, StorageOrigin::imported, stream);
   Storage& bytes = *storage;
   bytes.is_copied = terms.is_copied;
   bytes.memory_type = imported.memory_type;

@@ -1,6 +1,8 @@
 // Element types: the list, their classes, and the only switch over them.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -49,11 +51,37 @@ struct Bool {
   constexpr explicit operator bool() const { return byte != 0; }
 };
 
+template <class T>
+inline constexpr uint32_t kAlignment = alignof(T);
+template <class T>
+inline constexpr uint32_t kAlignment<std::complex<T>> = alignof(T);
+
+// Code and width tell all rows apart: every call looks some up.
+constexpr size_t dtype_place(KinaDtype dtype) noexcept {
+  return (dtype & 7) * 16 + static_cast<size_t>(std::bit_width(dtype >> 8 & 0xFF));
+}
+inline constexpr auto kDtypeRows = [] {
+  std::array<DtypeRow, 128> rows{};
+  const auto add = [&rows](const DtypeRow& row) {
+    DtypeRow& place = rows[dtype_place(row.dtype)];
+    if (place.bytes != 0) throw "two rows share a place";
+    place = row;
+  };
+#define KINA_ROW(NAME, WORD, TYPE, GROUP, COMPUTING) \
+  add({KINA_DTYPE_##NAME, WORD, sizeof(TYPE), kAlignment<TYPE>, DtypeClass::GROUP, COMPUTING});
+  KINA_DTYPES(KINA_ROW)
+#undef KINA_ROW
+  return rows;
+}();
+
 // The row of a dtype, NULL when the contract has none.
-const DtypeRow* find_dtype(KinaDtype dtype) noexcept;
+inline const DtypeRow* find_dtype(KinaDtype dtype) noexcept {
+  const DtypeRow& row = kDtypeRows[dtype_place(dtype)];
+  return row.dtype == dtype && row.bytes != 0 ? &row : nullptr;
+}
 
 // The row of a dtype that is known to be in the table.
-const DtypeRow& row_of(KinaDtype dtype) noexcept;
+inline const DtypeRow& row_of(KinaDtype dtype) noexcept { return *find_dtype(dtype); }
 
 // Refuses what is not in the dtype table.
 const DtypeRow& require_dtype(KinaDtype dtype, Argument argument);

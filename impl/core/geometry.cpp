@@ -164,18 +164,6 @@ bool has_self_overlap(const Geometry& geometry) noexcept {
   return false;
 }
 
-Span span_of(const Geometry& geometry) noexcept {
-  Span span;
-  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
-    if (geometry.extents[axis] == 1) continue;  // its stride means nothing
-    if (geometry.extents[axis] == 0) return {0, -1};
-    const int64_t reach = (geometry.extents[axis] - 1) * geometry.strides[axis];
-    span.low += std::min<int64_t>(reach, 0);
-    span.high += std::max<int64_t>(reach, 0);
-  }
-  return span;
-}
-
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument) {
   require<Message::axis_out_of_range>(axis >= -ndim && axis < ndim, clause, argument, axis, ndim);
   return axis < 0 ? axis + ndim : axis;

@@ -86,9 +86,63 @@ bool fill_geometry(Geometry& filled, Reach& reach, const int64_t* extents, const
                    uint64_t element_bytes) noexcept;
 [[noreturn]] void refuse_geometry(const Geometry& filled, int32_t ndim, Argument argument, const char* overflow);
 
-inline Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides, int32_t ndim,
-                            uint64_t element_bytes, Argument argument, const char* overflow) {
+// The first half where every number is small, as nearly always: no step leaves 64 bits then. False, with nothing found
+// out, where one is not, or an axis is empty.
+inline constexpr int kSmallBits = 31;
+static_assert(2 * kSmallBits < 63, "what one step multiplies fits");
+inline bool fill_small_compact(Geometry& filled, Reach& reach, const int64_t* extents) noexcept {
+  uint64_t count = 1;
+  for (int32_t axis = filled.ndim; axis-- > 0;) {
+    const auto extent = static_cast<uint64_t>(extents[axis]);
+    filled.extents[axis] = static_cast<int64_t>(extent);
+    filled.strides[axis] = static_cast<int64_t>(count);
+    if (((extent - 1) | count) >> kSmallBits != 0) [[unlikely]]
+      return false;
+    count *= extent;
+  }
+  reach.count = static_cast<int64_t>(count);
+  reach.span.high = reach.count - 1;
+  return count >> kSmallBits == 0;
+}
+inline bool fill_small_strided(Geometry& filled, Reach& reach, const int64_t* extents,
+                               const int64_t* strides) noexcept {
+  int64_t low = 0, high = 0, count = 1;
+  bool is_nested = true;
+  for (int32_t axis = filled.ndim; axis-- > 0;) {
+    const int64_t extent = extents[axis], stride = strides[axis];
+    filled.extents[axis] = extent;
+    filled.strides[axis] = stride;
+    if (extent == 1) continue;
+    const uint64_t magnitude = stride < 0 ? 0 - static_cast<uint64_t>(stride) : static_cast<uint64_t>(stride);
+    const auto reached = static_cast<uint64_t>(high - low);
+    if (((static_cast<uint64_t>(extent) - 1) | magnitude | reached | static_cast<uint64_t>(count)) >> kSmallBits != 0)
+        [[unlikely]]
+      return false;
+    is_nested &= magnitude > reached;
+    const int64_t last = (extent - 1) * stride;
+    low += last < 0 ? last : 0;
+    high += last < 0 ? 0 : last;
+    count *= extent;
+  }
+  reach = {{low, high}, is_nested, count};
+  return (static_cast<uint64_t>(high - low) | static_cast<uint64_t>(count)) >> kSmallBits == 0;
+}
+inline bool fill_small(Geometry& filled, Reach& reach, const int64_t* extents, const int64_t* strides, int32_t ndim,
+                       uint64_t element_bytes) noexcept {
+  if (static_cast<uint32_t>(ndim) > KINA_MAX_NDIM || element_bytes >> 16 != 0) [[unlikely]]
+    return false;
+  filled.ndim = ndim;
+  return strides == nullptr ? fill_small_compact(filled, reach, extents)
+                            : fill_small_strided(filled, reach, extents, strides);
+}
+
+[[gnu::always_inline]] inline Reach check_geometry(Geometry& filled, const int64_t* extents, const int64_t* strides,
+                                                   int32_t ndim, uint64_t element_bytes, Argument argument,
+                                                   const char* overflow) {
   Reach reach;
+  if (fill_small(filled, reach, extents, strides, ndim, element_bytes)) [[likely]]
+    return reach;
+  reach = {};
   if (!fill_geometry(filled, reach, extents, strides, ndim, element_bytes)) [[unlikely]]
     refuse_geometry(filled, ndim, argument, overflow);
   return reach;
@@ -105,7 +159,18 @@ bool same_layout(const Geometry& a, const Geometry& b) noexcept;
 bool has_self_overlap(const Geometry& geometry) noexcept;
 
 // The span of a geometry that was checked.
-Span span_of(const Geometry& geometry) noexcept;
+inline Span span_of(const Geometry& geometry) noexcept {
+  Span span;
+  for (int32_t axis = 0; axis < geometry.ndim; ++axis) {
+    const int64_t extent = geometry.extents[axis];
+    if (extent == 1) continue;  // its stride means nothing
+    if (extent == 0) return {0, -1};
+    const int64_t reach = (extent - 1) * geometry.strides[axis];
+    span.low += reach < 0 ? reach : 0;
+    span.high += reach < 0 ? 0 : reach;
+  }
+  return span;
+}
 
 // -ndim … ndim-1 → 0 … ndim-1, else INVALID_SHAPE under `clause`.
 int32_t checked_axis(int32_t axis, int32_t ndim, const char* clause, Argument argument);

@@ -202,6 +202,26 @@ class HandleTable : public SlotTable {
   mutable Mutex ends_{Mutex::Place::inner};
 };
 
+// The table of all live objects of a kind, made at the first call and never destroyed: a load and a branch afterwards.
+template <class T, Kind kKind>
+class TheTable {
+ public:
+  static HandleTable<T>& get() {
+    HandleTable<T>* made = known();
+    return made != nullptr ? *made : make();
+  }
+  // NULL before the first call.
+  static HandleTable<T>* known() noexcept { return made_.load(std::memory_order_acquire); }
+
+ private:
+  [[gnu::cold, gnu::noinline]] static HandleTable<T>& make() {
+    static auto& table = *new HandleTable<T>(kKind);
+    made_.store(&table, std::memory_order_release);
+    return table;
+  }
+  static inline constinit std::atomic<HandleTable<T>*> made_{nullptr};
+};
+
 template <class Handle>
 uint64_t value_of(Handle* handle) noexcept {
   return reinterpret_cast<uint64_t>(handle);

@@ -5,12 +5,6 @@
 
 namespace kina {
 
-HandleTable<Stream>& make_streams() {
-  static auto& table = *new HandleTable<Stream>(Kind::stream);
-  known_streams.store(&table, std::memory_order_release);
-  return table;
-}
-
 Stream::Stream(Device& device, NativeStream native, StreamOrigin origin)
     : Counted(Life::lasting), device_(device), native_(native), origin_(origin) {
   static std::atomic<uint64_t> last{0};

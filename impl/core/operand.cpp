@@ -46,8 +46,8 @@ void Operand::validate_borrowed() {
 void Operand::validate_elements(const DtypeRow& row, const Span& span) const {
   const uint64_t offset = tensor_->dl.byte_offset;
   const uint64_t bytes = tensor_->size_bytes;
-  require<Message::borrowed_misaligned>(reinterpret_cast<uint64_t>(view_.data) % row.alignment == 0, "KINA-TENSOR-22",
-                                        argument_, argument_.name, row.alignment);
+  require<Message::borrowed_misaligned>((reinterpret_cast<uint64_t>(view_.data) & (row.alignment - 1)) == 0,
+                                        "KINA-TENSOR-22", argument_, argument_.name, row.alignment);
   const uint64_t before = static_cast<uint64_t>(-span.low) * row.bytes;
   const uint64_t behind = static_cast<uint64_t>(span.high + 1) * row.bytes;
   const bool is_inside = before <= offset && offset <= bytes && behind <= bytes - offset;

@@ -26,14 +26,4 @@ NewTensor TensorReference::open_on(Device& device, const char* clause, Argument 
   return {hold(clause, argument), device, current_stream(device).handle, flags, view_};
 }
 
-HandleTable<TensorReference>& weak_references() {
-  static auto& table = *new HandleTable<TensorReference>(Kind::weak);
-  return table;
-}
-
-HandleTable<TensorReference>& peers() {
-  static auto& table = *new HandleTable<TensorReference>(Kind::peer);
-  return table;
-}
-
 }  // namespace kina

@@ -28,8 +28,8 @@ class TensorReference final : public Counted {
   View view_;
 };
 
-HandleTable<TensorReference>& weak_references();
-HandleTable<TensorReference>& peers();
+inline HandleTable<TensorReference>& weak_references() { return TheTable<TensorReference, Kind::weak>::get(); }
+inline HandleTable<TensorReference>& peers() { return TheTable<TensorReference, Kind::peer>::get(); }
 
 // A reference to what a live name stands for, else none.
 inline Ref<TensorReference> look_up(const HandleTable<TensorReference>& table, uint64_t handle) {

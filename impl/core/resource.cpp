@@ -138,12 +138,6 @@ void Resource::describe(KinaResourceInfo& info) const noexcept {
   info.cache_hits = counters_.cache_hits.load(kRelaxed);
 }
 
-HandleTable<Resource>& make_resources() {
-  static auto& table = *new HandleTable<Resource>(Kind::resource);
-  known_resources.store(&table, std::memory_order_release);
-  return table;
-}
-
 void install_resource(std::atomic<Resource*>& place, Ref<Resource>& kept, Resource& resource, uint64_t handle,
                       Argument argument) {
   if (install_at_once(place, resource)) [[likely]]

@@ -170,13 +170,8 @@ class Resource : public Leasable {
   ResourceCounters counters_;
 };
 
-// NULL until there is a resource.
-inline constinit std::atomic<HandleTable<Resource>*> known_resources{nullptr};
-HandleTable<Resource>& make_resources();
-inline HandleTable<Resource>& resources() {
-  HandleTable<Resource>* known = known_resources.load(std::memory_order_acquire);
-  return known != nullptr ? *known : make_resources();
-}
+using AllResources = TheTable<Resource, Kind::resource>;
+inline HandleTable<Resource>& resources() { return AllResources::get(); }
 
 // The resource of a live name, for the length of a call; else none.
 [[gnu::always_inline]] inline Lease<Resource> look_up(const HandleTable<Resource>& table, uint64_t handle) {
@@ -187,7 +182,7 @@ inline HandleTable<Resource>& resources() {
 
 // The same in place, where it takes no lock; else none, and the other one decides.
 [[gnu::always_inline]] inline Lease<Resource> look_up_at_once(LeaseRow& leases, uint64_t handle) noexcept {
-  const HandleTable<Resource>* table = known_resources.load(std::memory_order_acquire);
+  const HandleTable<Resource>* table = AllResources::known();
   LeaseRow::Place* place = leases.free_place();
   if (table == nullptr || place == nullptr) [[unlikely]]
     return {};

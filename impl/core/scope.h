@@ -92,7 +92,7 @@ class ScopeStack : public ThreadEntry {
   }
   bool enter_stream_at_once(KinaScope& token, ScopeKind kind, uint64_t handle) noexcept {
     Scope* scope = spare_scope();
-    const HandleTable<Stream>* table = known_streams.load(std::memory_order_acquire);
+    const HandleTable<Stream>* table = AllStreams::known();
     const std::atomic<uint64_t>* name = nullptr;
     Stream* stream = table == nullptr ? nullptr : table->find(handle, name);
     if (scope == nullptr || stream == nullptr) [[unlikely]]

@@ -83,11 +83,8 @@ Hold Storage::allocate_slowly(uint64_t bytes, Stream& stream) {
   return storage;
 }
 
-Hold Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
-                      Stream& stream) {
-  Hold storage(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
-  storage->owner_ = owner;
-  return storage;
+Hold Storage::foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, Stream& stream) {
+  return Hold(new Storage(device, static_cast<std::byte*>(data), bytes, origin, stream));
 }
 
 Hold Storage::try_hold(Site site) noexcept {
@@ -101,9 +98,9 @@ Hold Storage::try_hold(Site site) noexcept {
 
 // What takes the bytes back looks at them after every use: in stream order, or when the host sees that all has run.
 // False where that cannot be had.
-bool Storage::settle_uses() noexcept {
-  if (uses.is_idle()) [[likely]]
-    return true;
+inline bool Storage::settle_uses() noexcept { return uses.is_idle() || settle_open_uses(); }
+
+bool Storage::settle_open_uses() noexcept {
   if (origin_ == StorageOrigin::borrowed) return true;  // its owner keeps the bytes until the streams have passed
   if (uses.is_inherited() && device_.backend().is_asynchronous()) return false;  // lost in a forked child
   const bool is_on_host = resource_ != nullptr ? !resource_->supports_streams() : is_owner_on_host_;
@@ -194,6 +191,8 @@ void Storage::end_alone() {
   } const last{this};
   return_bytes();
 }
+
+void Storage::end(Condition* condition) noexcept { delete condition; }
 
 Condition& Storage::condition() {
   Condition* known = condition_.load(std::memory_order_acquire);

@@ -29,9 +29,8 @@ class Storage final : public Counted {
  public:
   // Bytes of the resource that work on `stream` takes its memory from, ordered on it.
   static Hold allocate(uint64_t bytes, Stream& stream);
-  // Memory of somebody else, from `data` on.
-  static Hold foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, ForeignOwner owner,
-                      Stream& stream);
+  // Memory of somebody else, from `data` on; who that is, `own` says.
+  static Hold foreign(Device& device, void* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
 
   uint64_t id() const noexcept { return id_; }  // never reused
   Device& device() const noexcept { return device_; }
@@ -86,8 +85,9 @@ class Storage final : public Counted {
   }
   // From here on `owner` is released with the bytes. `stream` is what it orders itself by, whose service ends then;
   // NULL: it looks from the host.
-  void own(ForeignOwner owner, Stream* stream) noexcept {
-    owner_ = owner;
+  void own(const ForeignOwner& owner, Stream* stream) noexcept {
+    owner_.release = owner.release;  // one by one: they were just written so, and a wider load would wait for that
+    owner_.context = owner.context;
     is_owner_on_host_ = stream == nullptr;
   }
 
@@ -131,13 +131,18 @@ class Storage final : public Counted {
   void end_alone();
   void return_bytes();
   bool settle_uses() noexcept;
+  bool settle_open_uses() noexcept;
   void give_back() noexcept;
   void give_back_slowly() noexcept;
   void give_back_after_uses() noexcept;
   void give_to_owner() noexcept;
   Ref<Resource> leave_resource() noexcept;
   Storage(Device& device, std::byte* data, uint64_t bytes, StorageOrigin origin, Stream& stream);
-  ~Storage() override { delete condition_.load(std::memory_order_acquire); }
+  ~Storage() override {
+    if (Condition* known = condition_.load(std::memory_order_acquire)) [[unlikely]]
+      end(known);
+  }
+  static void end(Condition* condition) noexcept;
   static void* operator new(size_t bytes) { return take_block(bytes); }
   static void operator delete(void* block, size_t bytes) noexcept { give_block(block, bytes); }
   Condition& condition();

@@ -83,13 +83,8 @@ inline bool is_ordered(const Stream& waiter, const Point& point) {
          is_ordered_unseen(waiter, point);
 }
 
-// NULL until there is a stream.
-inline constinit std::atomic<HandleTable<Stream>*> known_streams{nullptr};
-HandleTable<Stream>& make_streams();
-inline HandleTable<Stream>& streams() {
-  HandleTable<Stream>* known = known_streams.load(std::memory_order_acquire);
-  return known != nullptr ? *known : make_streams();
-}
+using AllStreams = TheTable<Stream, Kind::stream>;
+inline HandleTable<Stream>& streams() { return AllStreams::get(); }
 
 // The stream of a live name, else NULL.
 inline Stream* look_up(const HandleTable<Stream>& table, uint64_t handle) noexcept { return table.find(handle); }

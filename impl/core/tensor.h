@@ -89,10 +89,7 @@ struct TensorRecord {
   }
 };
 
-inline HandleTable<TensorRecord>& tensors() {
-  static auto& table = *new HandleTable<TensorRecord>(Kind::tensor);
-  return table;
-}
+inline HandleTable<TensorRecord>& tensors() { return TheTable<TensorRecord, Kind::tensor>::get(); }
 inline SlotCache* tensor_slots(ThreadCache* own) noexcept { return own == nullptr ? nullptr : &own->tensor_slots; }
 
 inline TensorRecord::Room TensorRecord::take_room(int32_t ndim, ThreadCache* own) {
@@ -125,7 +122,7 @@ class NewTensor {
  public:
   // `view` lies inside `storage`; where its strides can map two indices to one element `flags` have READ_ONLY. Throws
   // OUT_OF_MEMORY.
-  NewTensor(Hold&& storage, Device& device, uint64_t stream, uint32_t flags, const View& view) {
+  [[gnu::always_inline]] NewTensor(Hold&& storage, Device& device, uint64_t stream, uint32_t flags, const View& view) {
     ThreadCache* const own = t_cache;
     const TensorRecord::Room room = TensorRecord::take_room(view.geometry.ndim, own);
     record_ = new (room.block) TensorRecord(std::move(storage), device, stream, flags, view);

@@ -15,6 +15,8 @@ Uses::Record& Uses::make_record() {
   return record_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel) ? *made.release() : *first;
 }
 
+void Uses::end(Record* record) noexcept { delete record; }
+
 void Uses::order(Stream& stream, Access access, Site site) {
   if (is_dropped(site)) return;
   if (known().writer) order_after(stream, *known().writer);
@@ -36,8 +38,8 @@ void Uses::reserve() {
 }
 
 void Uses::put(std::vector<Point>& points, const Point& point) noexcept {
-  const auto same = std::find_if(points.begin(), points.end(),
-                                 [&](const Point& other) { return other.stream == point.stream; });
+  const auto same =
+      std::find_if(points.begin(), points.end(), [&](const Point& other) { return other.stream == point.stream; });
   if (same != points.end()) {
     *same = point;
   } else {

@@ -21,7 +21,10 @@ class Uses {
   Uses() = default;
   Uses(const Uses&) = delete;
   Uses& operator=(const Uses&) = delete;
-  ~Uses() { delete record_.load(std::memory_order_relaxed); }
+  ~Uses() {
+    if (Record* known = record_.load(std::memory_order_relaxed)) [[unlikely]]
+      end(known);
+  }
 
   bool is_idle() const noexcept {
     const Record* known = record_.load(std::memory_order_acquire);
@@ -76,6 +79,7 @@ class Uses {
     return made != nullptr ? *made : make_record();
   }
   Record& make_record();
+  static void end(Record* record) noexcept;
   Record& known() const noexcept { return *record_.load(std::memory_order_relaxed); }
 
   std::atomic<Record*> record_{nullptr};  // made when it is needed first
