@@ -3,9 +3,13 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <thread>
 #include <vector>
 
+#include "impl/core/device.h"
+#include "impl/memory/logging.h"
+#include "impl/memory/pool.h"
 #include "kina_runtime.h"
 
 namespace {
@@ -168,6 +172,40 @@ TEST(Logging, AReleaseRacesWithCallsAtHand) {
     EXPECT_LE(logged.taken + logged.given, 2 * served) << "a full ring drops rows, but makes up none";
     EXPECT_EQ(logged.refused, 0U);
   }
+}
+
+// The same with the moment held open: a cache has seen that the handle keeps the resource, and has not begun yet.
+TEST(Logging, AHandleThatEndsWaitsForACacheThatIsAboutToBegin) {
+  using namespace kina;
+  Logged logged;
+  const auto hold_open = [&] {
+    const Ref<Resource> found = resources().acquire(value_of(logged.handle));
+    auto& pool = static_cast<PoolResource&>(*found->upstream());
+    void* block = pool.allocate(kBytes, kStorageAlignment, host_device().main());
+    pool.deallocate(block, kBytes, kStorageAlignment, host_device().main());
+    PoolCache* cache = static_cast<ThreadBlock*>(t_cache)->newest_pool_cache;
+    ASSERT_TRUE(cache != nullptr && cache->is_open && cache->pool == &pool);
+    std::atomic<bool> is_released{false};
+    std::jthread release;
+    {
+      const std::lock_guard all(caches_mutex());
+      ASSERT_TRUE(found->is_kept);
+      release = std::jthread([&] {
+        EXPECT_EQ(runtime_resource_release(logged.handle), KINA_SUCCESS);
+        is_released = true;
+      });
+      while (found->is_kept) std::this_thread::yield();
+      for (int i = 0; i < 200 && !is_released; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_FALSE(is_released);
+      const std::lock_guard lock(cache->lock);
+      cache->logged.resource = found->as_logging();
+      cache->logged.resource->begin_cache(pool);
+    }
+    release.join();
+    EXPECT_EQ(cache->logged.resource, nullptr);
+  };
+  in_thread(hold_open);
+  EXPECT_TRUE(logged.has_ended());
 }
 
 // What a cache is about to be told while the handle ends would keep the resource for ever.
