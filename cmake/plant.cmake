@@ -36,14 +36,14 @@ kina_plant(overflow impl/cpu/backend.cpp
 
 # Failures are marked without the storage's lock. Found by ci/tsan.
 kina_plant(unlocked impl/core/condition.cpp
-  "  const std::lock_guard lock(mutex());\n  failures_.mark("
-  "  failures_.mark(")
+  "  const std::lock_guard lock(mutex());\n  failures_.mark(runs, claim);"
+  "  failures_.mark(runs, claim);")
 
 # Late failures that are lost, each in its own way. Found by ci/failures.
 kina_plant(unheard impl/core/check.cpp "finding_->runs != 0" "false")
 kina_plant(stranded impl/core/condition.cpp "doubts.hand_on(*read);" "(void)read, (void)doubts;")
 kina_plant(unrepaired impl/core/condition.cpp
-  "  } else {\n    doubts_.clear_what_can_be(runs);\n  }"
+  "  } else {\n    doubts_.take_back(promised);\n    doubts_.clear_what_can_be(runs);\n  }"
   "  }")
 kina_plant(youngest impl/core/check.cpp
   "candidate.check->number() - 1 < number - 1"

@@ -115,11 +115,11 @@ void Check::settle(State found) noexcept {
   if (found != State::failed) OpenChecks::instance().remove(*this);
 }
 
-bool Check::has_failed() {
+bool Check::has_failed(void (*wait)(const Point&, Site)) {
   const State known = state_.load(std::memory_order_acquire);
   if (known != State::open) return known != State::fine;
   try {
-    wait_for(point_);
+    wait(point_, Site::here());
   } catch (const Error& error) {
     if (error.status != KINA_ERROR_DEVICE_LOST) throw;
     is_lost_.store(true, std::memory_order_release);
@@ -144,6 +144,10 @@ bool Check::settle_by_finding() noexcept {
 
 void Check::show() {
   if (has_failed()) settle(State::shown);
+}
+
+void Check::show_surely() {
+  if (has_failed(&wait_surely)) settle(State::shown);
 }
 
 Error Check::error() const {

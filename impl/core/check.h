@@ -34,11 +34,12 @@ class Check final : public Counted {
   bool is_fine() const noexcept { return state_.load(std::memory_order_acquire) == State::fine; }
   bool is_shown() const noexcept { return state_.load(std::memory_order_acquire) == State::shown; }
   // Waits for the work; true when it failed. Shows that to nobody else.
-  bool has_failed();
+  bool has_failed() { return has_failed(&wait_for); }
   // The same without waiting: true where it is known now whether the work failed.
   bool is_over() noexcept;
-  // The host looks: waits for the work, and shows what it met.
+  // The host looks: waits for the work, and shows what it met. `show_surely` where memory that is out is no answer.
   void show();
+  void show_surely();
   // What it met, as the call would have answered it, and as a failure that is the same for all who ask.
   Error error() const;
   Ref<Failure> failure();
@@ -47,6 +48,7 @@ class Check final : public Counted {
   enum class State : uint8_t { open, fine, failed, shown };
   Check(const char* function, Stream& stream, int64_t extent);
   ~Check() override;
+  bool has_failed(void (*wait)(const Point&, Site));
   void settle(State found) noexcept;
   void note_end_of_graph() noexcept;
   bool settle_by_finding() noexcept;

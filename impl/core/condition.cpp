@@ -56,9 +56,23 @@ void Condition::mark(const Runs& runs, const Ref<Claim>& claim) {
   note_marks();
 }
 
-void Condition::make_room(const Runs& runs) {
+void MarkRoom::give_back() noexcept {
+  const size_t unused = use();
+  if (of_ == Of::recorded_doubts) return condition_->recording_.take_back(unused);
+  const std::lock_guard lock(condition_->mutex());
+  of_ == Of::failures ? condition_->failures_.take_back(unused) : condition_->doubts_.take_back(unused);
+}
+
+MarkRoom Condition::promise_room(const Runs& runs) {
   const std::lock_guard lock(mutex());
-  failures_.make_room_to_mark(Runs(runs.first, runs.last()));
+  return {*this, MarkRoom::Of::failures, failures_.promise_room(Runs(runs.first, runs.last()))};
+}
+
+void Condition::mark(const Runs& runs, const Ref<Claim>& claim, size_t promised) noexcept {
+  const std::lock_guard lock(mutex());
+  failures_.mark(runs, claim, promised);
+  doubts_.clear_what_can_be(runs);
+  note_marks();
 }
 
 bool Condition::clear(const Runs& runs) {
@@ -70,12 +84,13 @@ bool Condition::clear(const Runs& runs) {
   return was_failed;
 }
 
-void Condition::write(const Runs& runs, const Ref<Doubt>& doubt) {
+void Condition::write(const Runs& runs, const Ref<Doubt>& doubt, size_t promised) noexcept {
   const std::lock_guard lock(mutex());
   failures_.clear_what_can_be(runs);
   if (doubt) {
-    doubts_.mark(runs, doubt);
+    doubts_.mark(runs, doubt, promised);
   } else {
+    doubts_.take_back(promised);
     doubts_.clear_what_can_be(runs);
   }
   note_marks();
@@ -85,11 +100,11 @@ void Condition::hand_on(const Runs& runs, Doubts& doubts) {
   for (const Ref<Doubt>& read : doubts_under(runs)) doubts.hand_on(*read);
 }
 
-void Condition::prepare_write(const Runs& runs, Doubts& doubts) {
+MarkRoom Condition::prepare_write(const Runs& runs, Doubts& doubts) {
   if (runs.count() > kExactRuns)
     for (const Ref<Doubt>& beside : doubts_under(Runs(runs.first, runs.last()))) doubts.keep(*beside);
   const std::lock_guard lock(mutex());
-  doubts_.make_room_to_mark(runs);
+  return {*this, MarkRoom::Of::doubts, doubts_.promise_room(runs)};
 }
 
 // Copies: they are looked at under no lock.
@@ -115,7 +130,7 @@ std::vector<ClaimedRange<Doubt>> Condition::with_replays(const Replays& replays,
     }
   }
   const std::lock_guard lock(mutex());
-  doubts_.make_room(united.size());
+  doubts_.promise_room_for(united.size());
   return united;
 }
 
@@ -132,7 +147,8 @@ void Condition::collect_replays(const char* function, Stream& stream) {
     ~Marks() {
       replays.note();
       const std::lock_guard lock(condition.mutex());
-      for (const auto& piece : united) condition.doubts_.mark(Runs(piece.start, piece.end), piece.claim);
+      for (const auto& piece : united)
+        condition.doubts_.mark(Runs(piece.start, piece.end), piece.claim, Ranges<Doubt>::kRoomOfRun);
       condition.note_marks();
     }
   } const marks{*this, replays, united};

@@ -54,7 +54,7 @@ Operation::Operation(const char* function, Output& out, Inputs inputs, const Geo
   refuse_failed_inputs();
   guarded([&] {
     if (out.is_empty()) make_out(shape, dtype, device);
-    if (!made_ && out.storage() != nullptr) out.storage()->provide(out_view_);
+    if (!made_ && out.storage() != nullptr) failure_room_ = out.storage()->provide(out_view_);
     prepare_turn();
   });
 }
@@ -113,7 +113,7 @@ void Operation::collect_doubts() {
   refuse_failed_inputs();
   doubts_.drop_what_is_over();
   if (check_) doubts_.raise(check_);
-  if (written() != nullptr) written()->prepare_write(out_view_, doubts_);
+  if (written() != nullptr) doubt_room_ = written()->prepare_write(out_view_, doubts_);
 }
 
 // What a replay will read, as far as it is recorded: what the inputs are now counts for nothing then.
@@ -122,7 +122,7 @@ void Operation::collect_recorded_doubts() {
     for (const Operand* input : inputs_)
       if (input->storage() != nullptr) input->storage()->hand_on_recorded(input->view(), doubts_);
   if (check_) doubts_.raise(check_);
-  if (written() != nullptr) written()->prepare_recorded_write(out_view_, doubts_, capture_);
+  if (written() != nullptr) doubt_room_ = written()->prepare_recorded_write(out_view_, doubts_, capture_);
 }
 
 void Operation::note_callers_order(const Operand& operand, const View& view) {
@@ -162,11 +162,11 @@ void Operation::commit() {
   if (check_ && has_started_ && capture_ == 0) check_->enqueued(now(*stream_));
   if (written() != nullptr)
     guarded([&] {  // in the turn: a later failure stays
-      capture_ == 0 ? written()->write(out_view_, doubts_.result())
-                    : written()->write_recorded(out_view_, doubts_.result());
+      capture_ == 0 ? written()->write(out_view_, doubts_.result(), std::move(doubt_room_))
+                    : written()->write_recorded(out_view_, doubts_.result(), std::move(doubt_room_));
     });
   end_turn();
-  if (is_read_by_host_) guarded([&] { wait_for(now(*stream_)); });
+  if (is_read_by_host_) guarded([&] { wait_surely(now(*stream_)); });
   if (is_seen_ && !doubts_.is_empty()) guarded([&] { answer_now(); });
   if (made_) made_->publish(out_.struct_());
   is_committed_ = true;
@@ -177,7 +177,7 @@ void Operation::answer_now() {
   for (;;) {
     const Doubt::Verdict verdict = doubts_.result()->judge(Look::all);
     if (verdict.kind == Doubt::Verdict::Kind::hidden) {
-      verdict.entry->check->show();
+      verdict.entry->check->show_surely();
       continue;
     }
     if (verdict.kind != Doubt::Verdict::Kind::failed) return;
@@ -192,15 +192,12 @@ Operation::~Operation() {
   if (is_committed_) return;
   if (check_ && has_started_ && capture_ == 0) check_->enqueued(now(*stream_));
   end_turn();
-  if (!has_written_ || is_failed_) return;
-  mark_out(
-      lacks_memory_ ? KINA_ERROR_OUT_OF_MEMORY : KINA_ERROR_INTERNAL,
-      lacks_memory_ ? "memory ran out while the work was under way" : "the operation ended before its work was done");
+  if (has_written_ && !is_failed_) mark_out(KINA_ERROR_INTERNAL, "the operation ended before its work was done");
 }
 
 void Operation::note_failure(const Error& error) noexcept {
   switch (error.status) {
-    case KINA_ERROR_OUT_OF_MEMORY: lacks_memory_ = true; return;
+    case KINA_ERROR_OUT_OF_MEMORY:
     case KINA_ERROR_FAILED_INPUT:
     case KINA_ERROR_INDEX_OUT_OF_RANGE:
     case KINA_ERROR_UNSUPPORTED: return;  // of a stream that captures, found where another one has to wait for it
@@ -215,7 +212,7 @@ void Operation::mark_out(KinaStatus status, const char* text) noexcept {
     const Ref<Failure> root = Failure::make(status, function_, text);
     out_.storage()->mark_failed(out_view_, make_counted<Claim>(root));
   } catch (...) {  // no memory to say so
-    out_.storage()->tear(out_view_);
+    out_.storage()->tear(out_view_, std::move(failure_room_));
   }
 }
 

@@ -100,8 +100,7 @@ class Operation {
       note_failure(error);
       throw;
     } catch (const std::bad_alloc&) {
-      lacks_memory_ = true;
-      throw;
+      throw;  // before the work: nothing asks for memory behind it
     } catch (...) {
       has_written_ |= has_started_;  // nothing is known about it
       throw;
@@ -137,6 +136,7 @@ class Operation {
   const bool is_behind_;    // its work may run behind the call
   const uint64_t capture_;  // that records it: it waits for nothing, and nothing waits for it; 0: none
   std::optional<NewTensor> made_;
+  MarkRoom failure_room_, doubt_room_;  // on what is written, for the case that it fails and for what it depends on
   View out_view_;
   Turn turn_;                    // of work on an asynchronous device
   std::vector<Hull> by_caller_;  // what its work touches and the library does not order
@@ -147,7 +147,6 @@ class Operation {
   bool has_started_ = false;
   bool has_written_ = false;  // work that writes `out` may be under way
   bool is_failed_ = false;    // `out` is marked
-  bool lacks_memory_ = false;
   bool is_committed_ = false;
 };
 

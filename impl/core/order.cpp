@@ -12,8 +12,6 @@
 namespace kina {
 namespace {
 
-// Without memory for an event: how often, and how often a second, a stream is asked before that counts as a failure.
-constexpr int kMostLooks = 50'000;
 constexpr std::chrono::microseconds kBetweenLooks{100};
 
 // What the host knows to have run on every stream, because what it waited for was ordered after that.
@@ -60,13 +58,13 @@ void note_done(Stream& stream, uint64_t position, const Knowledge& known) {
   all.known.join(known);
 }
 
-// Where no event of it can be had, the stream is asked until all up to `position` has run. False where that cannot be
-// learned.
+// Where no event of it can be had, the stream is asked now and then until all up to `position` has run. False where
+// that cannot be learned.
 bool is_idle_in_time(Stream& stream, uint64_t position) noexcept {
   if (stream.timeline.has_ended) return false;
   try {
     for (int looks = 0; !stream.device().backend().is_idle(stream.native()); ++looks) {
-      if (looks == kMostLooks) return false;
+      if (looks >= most_looks.load(std::memory_order_relaxed)) return false;
       std::this_thread::sleep_for(kBetweenLooks);
     }
     note_done(stream, position, {});
@@ -177,6 +175,17 @@ void wait_for(const Point& point, Site site) {
   } catch (const std::bad_alloc&) {  // releases have no other way than to look until the stream is idle
     if (!is_idle_in_time(stream, point.position)) throw;
   }
+}
+
+void wait_surely(const Point& point, Site site) {
+  for (;;) try {
+      return wait_for(point, site);
+    } catch (const std::bad_alloc&) {
+      continue;  // it has looked for long
+    } catch (const Error& error) {
+      if (error.status != KINA_ERROR_OUT_OF_MEMORY) throw;
+      if (is_idle_in_time(*point.stream, point.position)) return;
+    }
 }
 
 bool try_order_after(Stream& waiter, const Point& point, OrderCalls& calls, Site site) noexcept {

@@ -108,8 +108,15 @@ struct OrderCalls {
 // Work enqueued on `waiter` from now on runs after `point`. No call of the device where that is known already.
 OrderCalls order_after(Stream& waiter, const Point& point, Site site = Site::here());
 
+// Without memory for an event: how often a stream is asked, 10,000 times a second, before that counts as a failure.
+inline constinit std::atomic<int> most_looks{50'000};
+
 // Returns when `point` has run.
 void wait_for(const Point& point, Site site = Site::here());
+
+// The same where memory that is out is no answer, because work is under way: asks again until there is some or all has
+// run.
+void wait_surely(const Point& point, Site site = Site::here());
 
 // The same where nothing may be thrown: false where the device refuses.
 bool try_order_after(Stream& waiter, const Point& point, OrderCalls& calls, Site site = Site::here()) noexcept;

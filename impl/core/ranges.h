@@ -53,10 +53,11 @@ class Ranges {
 
   // `claim` takes over the bytes under `runs`, or their hull where there are very many runs. Throws bad_alloc with
   // nothing changed.
-  void mark(const Runs& runs, const Ref<Claim>& claim) {
+  void mark(const Runs& runs, const Ref<Claim>& claim) { mark(runs, claim, promise_room(runs)); }
+  // The same in the room that was promised for these runs, or for more.
+  void mark(const Runs& runs, const Ref<Claim>& claim, size_t promised) noexcept {
+    take_back(promised);
     if (runs.bytes == 0) return;
-    make_room_to_mark(runs);
-    promised_ = 0;
     if (runs.count() > kExactRuns) return mark(runs.first, runs.last(), claim);
     runs.for_each([&](uint64_t start, uint64_t stop) {
       mark(start, stop, claim);
@@ -64,11 +65,18 @@ class Ranges {
     });
   }
 
-  // Makes room so that `mark` of the same runs takes no memory, whatever is cleared until then. Throws bad_alloc.
-  void make_room_to_mark(const Runs& runs) {
+  // Promises room for one `mark` of the same runs, which takes no memory then, whatever others mark and clear until
+  // then: nobody else's promise is this one. It is used by that mark, or taken back. Throws bad_alloc.
+  [[nodiscard]] size_t promise_room(const Runs& runs) {
     const uint64_t count = runs.bytes == 0 ? 0 : runs.count() > kExactRuns ? 1 : runs.count();
-    make_room(static_cast<size_t>(count));
+    const size_t room = static_cast<size_t>(count) * kRoomOfRun;
+    reserve(ranges_.size() + promised_ + room);
+    promised_ += room;
+    return room;
   }
+  void take_back(size_t promised) noexcept { promised_ -= promised; }
+  // Of one run: it may split one range and adds one.
+  static constexpr size_t kRoomOfRun = 2;
 
   // Makes room so that `clear` of the same runs is exact, as long as there are not too many ranges. Throws bad_alloc.
   void make_room_to_clear(const Runs& runs) {
@@ -120,11 +128,10 @@ class Ranges {
     return pieces;
   }
 
-  // Makes room so that so many marks of one run take no memory: each may split one range and adds one. Throws
-  // bad_alloc.
-  void make_room(size_t marks) {
-    reserve(ranges_.size() + 2 * marks);
-    promised_ = std::max(promised_, 2 * marks);
+  // Promises room for so many marks of one run, each of which uses its own. Throws bad_alloc.
+  void promise_room_for(size_t marks) {
+    reserve(ranges_.size() + promised_ + marks * kRoomOfRun);
+    promised_ += marks * kRoomOfRun;
   }
 
   void erase(const Range* range) noexcept { ranges_.erase(ranges_.begin() + (range - ranges_.data())); }
@@ -172,7 +179,7 @@ class Ranges {
   }
 
   std::vector<Range> ranges_;
-  size_t promised_ = 0;  // ranges that the next mark may add without memory
+  size_t promised_ = 0;  // ranges that marks may still add without memory
 };
 
 }  // namespace kina

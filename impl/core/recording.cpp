@@ -22,19 +22,26 @@ void Recording::hand_on(const Runs& runs, Doubts& doubts) {
   for (const Ref<Doubt>& read : ranges_.under(runs)) doubts.hand_on(*read);
 }
 
-void Recording::prepare_write(const Runs& runs, Doubts& doubts, uint64_t capture) {
+size_t Recording::prepare_write(const Runs& runs, Doubts& doubts, uint64_t capture) {
   const std::lock_guard lock(mutex());
   if (runs.count() > kExactRuns) {
     for (const Ref<Doubt>& beside : ranges_.under(Runs(runs.first, runs.last()))) doubts.keep(*beside);
   } else {
     for (const Ref<Doubt>& before : ranges_.under(runs)) doubts.keep_others(*before, capture);
   }
-  ranges_.make_room_to_mark(runs);
+  return ranges_.promise_room(runs);
 }
 
-void Recording::write(const Runs& runs, const Ref<Doubt>& doubt) {
+void Recording::write(const Runs& runs, const Ref<Doubt>& doubt, size_t promised) noexcept {
   const std::lock_guard lock(mutex());
-  doubt ? ranges_.mark(runs, doubt) : ranges_.clear_what_can_be(runs);
+  if (doubt) return ranges_.mark(runs, doubt, promised);
+  ranges_.take_back(promised);
+  ranges_.clear_what_can_be(runs);
+}
+
+void Recording::take_back(size_t promised) noexcept {
+  const std::lock_guard lock(mutex());
+  ranges_.take_back(promised);
 }
 
 std::vector<ClaimedRange<Doubt>> Recording::ranges() {

@@ -26,10 +26,11 @@ class Recording {
 
   // The checks that the bytes under `runs` depend on.
   void hand_on(const Runs& runs, Doubts& doubts);
-  // Adds what `write` of the same runs will claim beside `doubts`, and makes room for it. What other captures write is
-  // not undone, because their graphs may be replayed after this one's.
-  void prepare_write(const Runs& runs, Doubts& doubts, uint64_t capture);
-  void write(const Runs& runs, const Ref<Doubt>& doubt);
+  // Adds what `write` of the same runs will claim beside `doubts`, and promises room for it: others record on the
+  // storage meanwhile. What other captures write is not undone, because their graphs may be replayed after this one's.
+  [[nodiscard]] size_t prepare_write(const Runs& runs, Doubts& doubts, uint64_t capture);
+  void write(const Runs& runs, const Ref<Doubt>& doubt, size_t promised) noexcept;
+  void take_back(size_t promised) noexcept;
 
   std::vector<ClaimedRange<Doubt>> ranges();
   // Throws OUT_OF_MEMORY.

@@ -209,40 +209,44 @@ FailedRange Storage::failure_in(const View& view, Look look) const {
 
 void Storage::mark_failed(const View& view, const Ref<Claim>& claim) { condition().mark(Runs(view, data_), claim); }
 
-void Storage::provide(const View& view) {
-  if (Condition* known = condition_.load(std::memory_order_acquire)) return known->make_room(Runs(view, data_));
+MarkRoom Storage::provide(const View& view) {
+  if (Condition* known = condition_.load(std::memory_order_acquire)) return known->promise_room(Runs(view, data_));
   std::unique_ptr<Condition>& spare = demand_thread_block().spare;
   if (spare) [[likely]]
-    return;
+    return {};
   torn();
   auto made = std::make_unique<Condition>();
-  made->make_room(Runs(0, 1));
+  made->promise_room(Runs(0, 1)).use();  // the hull is one run
   spare = std::move(made);
+  return {};
 }
 
-void Storage::tear(const View& view) noexcept {
+void Storage::tear(const View& view, MarkRoom room) noexcept {
   try {
     Condition* known = condition_.load(std::memory_order_acquire);
     std::unique_ptr<Condition>& spare = demand_thread_block().spare;
-    if (known == nullptr && spare && condition_.compare_exchange_strong(known, spare.get(), std::memory_order_acq_rel))
-      known = spare.release();
+    const bool has_spare =
+        known == nullptr && spare && condition_.compare_exchange_strong(known, spare.get(), std::memory_order_acq_rel);
+    if (has_spare) known = spare.release();
     if (known == nullptr) return;  // nothing was provided
     const Hull hull = hull_of(view);
     const auto base = reinterpret_cast<uint64_t>(data_);
-    known->mark(Runs(hull.first - base, hull.last - base), torn());
+    const Runs bytes(hull.first - base, hull.last - base);
+    const size_t promised = has_spare ? FailureMap::kRoomOfRun : room.use();
+    promised != 0 ? known->mark(bytes, torn(), promised) : known->mark(bytes, torn());
   } catch (...) {
     return;
   }
 }
 
-void Storage::write(const View& view, const Ref<Doubt>& doubt) {
+void Storage::write(const View& view, const Ref<Doubt>& doubt, MarkRoom room) {
   if (is_clean() && !doubt) [[likely]]
     return;
-  condition().write(Runs(view, data_), doubt);
+  condition().write(Runs(view, data_), doubt, room.use());
 }
 
-void Storage::prepare_write(const View& view, Doubts& doubts) {
-  if (!doubts.is_empty()) condition().prepare_write(Runs(view, data_), doubts);
+MarkRoom Storage::prepare_write(const View& view, Doubts& doubts) {
+  return doubts.is_empty() ? MarkRoom() : condition().prepare_write(Runs(view, data_), doubts);
 }
 
 void Storage::hand_on(const View& view, Doubts& doubts) const {
@@ -256,14 +260,16 @@ void Storage::hand_on_recorded(const View& view, Doubts& doubts) const {
     known->recording().hand_on(Runs(view, data_), doubts);
 }
 
-void Storage::prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture) {
-  Condition* known = condition_.load(std::memory_order_acquire);
-  if (known == nullptr && doubts.is_empty()) return;
-  condition().recording().prepare_write(Runs(view, data_), doubts, capture);
+MarkRoom Storage::prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture) {
+  if (condition_.load(std::memory_order_acquire) == nullptr && doubts.is_empty()) return {};
+  Condition& known = condition();
+  const size_t promised = known.recording().prepare_write(Runs(view, data_), doubts, capture);
+  return {known, MarkRoom::Of::recorded_doubts, promised};
 }
 
-void Storage::write_recorded(const View& view, const Ref<Doubt>& doubt) {
-  if (Condition* known = condition_.load(std::memory_order_acquire)) known->recording().write(Runs(view, data_), doubt);
+void Storage::write_recorded(const View& view, const Ref<Doubt>& doubt, MarkRoom room) {
+  if (Condition* known = condition_.load(std::memory_order_acquire))
+    known->recording().write(Runs(view, data_), doubt, room.use());
 }
 
 void Storage::collect_replays(const char* function, Stream& stream) {

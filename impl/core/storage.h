@@ -98,21 +98,21 @@ class Storage final : public Counted {
   // Marks the bytes of `view`'s elements, at most its hull. Throws bad_alloc with nothing changed.
   void mark_failed(const View& view, const Ref<Claim>& claim);
   // The elements of `view` were written: exactly their bytes are good again, as far as there is host memory, if every
-  // check of `doubt` is fine. Throws bad_alloc where there is a doubt that was not prepared for.
-  void write(const View& view, const Ref<Doubt>& doubt = {});
-  // The claim on bytes that are about to be written: from here on `tear` takes no memory. Takes none itself on a
-  // storage that never had a failure, once the thread has its spare record. Throws OUT_OF_MEMORY.
-  void provide(const View& view);
-  // The write that was provided for came to no end: the hull of `view` is failed, at least if nobody else tore the
-  // storage meanwhile without memory.
-  void tear(const View& view) noexcept;
-  // Before `view` is written: what `write` will need for `doubts`, which may become more.
-  void prepare_write(const View& view, Doubts& doubts);
+  // check of `doubt` is fine. `room` is what was promised for that doubt.
+  void write(const View& view, const Ref<Doubt>& doubt = {}, MarkRoom room = {});
+  // Promises room for the claim on bytes that are about to be written: `tear` takes no memory then. Takes none itself
+  // on a storage that never had a failure, once the thread has its spare record. Throws OUT_OF_MEMORY.
+  [[nodiscard]] MarkRoom provide(const View& view);
+  // The write that was provided for came to no end: the hull of `view` is failed, at least if nobody else marked or
+  // tore a storage meanwhile that had never had a failure.
+  void tear(const View& view, MarkRoom room) noexcept;
+  // Before `view` is written: promises what `write` will need for `doubts`, which may become more.
+  [[nodiscard]] MarkRoom prepare_write(const View& view, Doubts& doubts);
   // Adds the checks that the elements of `view` depend on.
   void hand_on(const View& view, Doubts& doubts) const;
   // The same three for work that `capture` records.
-  void write_recorded(const View& view, const Ref<Doubt>& doubt);
-  void prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture);
+  void write_recorded(const View& view, const Ref<Doubt>& doubt, MarkRoom room);
+  [[nodiscard]] MarkRoom prepare_recorded_write(const View& view, Doubts& doubts, uint64_t capture);
   void hand_on_recorded(const View& view, Doubts& doubts) const;
   // Work that replays what was recorded is on `stream`; in a turn. Throws what a launch throws; no check is lost by
   // that.

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "impl/core/device.h"
+#include "impl/core/operation.h"
 #include "impl/core/tensor.h"
 #include "impl/tests/heap.h"
 #include "kina_simulated.h"
@@ -50,10 +54,10 @@ TEST_F(Claims, StayFreeOnAStorageThatHadFailures) {
 
 TEST_F(Claims, BecomeAFailureWithoutMemory) {
   const TensorRecord& record = *find_tensor(out_.handle);
-  record.storage->provide(record.view());
+  MarkRoom room = record.storage->provide(record.view());
 
   tests::heap_left = 0;
-  record.storage->tear(record.view());
+  record.storage->tear(record.view(), std::move(room));
   tests::heap_left = -1;
 
   EXPECT_EQ(runtime_gpu_unary(&in_, &out_, KINA_UNARY_NEG), KINA_ERROR_FAILED_INPUT);
@@ -71,10 +75,10 @@ TEST_F(Claims, CoverTheHullAlsoBesideOtherFailures) {
   uint64_t failure = 0;
   ASSERT_EQ(runtime_failure_set(&failure, &first, 0, KINA_ERROR_DEVICE, ""), KINA_SUCCESS);
   const TensorRecord& record = *find_tensor(rest.handle);
-  record.storage->provide(record.view());
+  MarkRoom room = record.storage->provide(record.view());
 
   tests::heap_left = 0;
-  record.storage->tear(record.view());
+  record.storage->tear(record.view(), std::move(room));
   tests::heap_left = -1;
 
   KinaFailureInfo info{};
@@ -118,6 +122,27 @@ bool is_untouched(const KinaTensor& whole) {
       std::all_of(first, first + seen.size_bytes / sizeof(float), [](float x) { return x == kUntouched; });
   EXPECT_EQ(runtime_free(&seen), KINA_SUCCESS);
   return result;
+}
+
+// A row that ends by something that is no failure of the library's, as a thread's end is.
+TEST_F(Claims, AreFailuresWhereNobodyKnowsHowAnOperationEnded) {
+  Output out(&out_, {1, "out"});
+  Input in(&in_, {2, "in"});
+  out.present();
+  out.resolve();
+  in.present();
+  in.resolve();
+  const Row<UnaryArgs> row = [](const UnaryArgs&, NativeStream) { throw 7; };
+  const auto call = [&] {
+    Operation operation("call", out, {&in}, in.geometry(), in.dtype(), in.device());
+    operation.run(row, UnaryArgs{operation.out(), in.view()});
+    operation.commit();
+  };
+
+  EXPECT_THROW(call(), int);
+
+  EXPECT_EQ(mark_on(out_), KINA_ERROR_INTERNAL);
+  EXPECT_EQ(mark_on(in_), KINA_SUCCESS);
 }
 
 // Again and again with room for one more allocation, until it is enough.
@@ -177,6 +202,37 @@ TEST(ClaimsOutOfMemory, MarkNothingOfAnOperationOfManyPieces) {
   walk_out_of_memory(to.whole, [&] { return runtime_gpu_repeat_interleave(&to.part, &columns, 1, 3); });
 
   for (KinaTensor* tensor : {&out, &rows, &columns, &square}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
+}
+
+struct Pause {
+  std::chrono::milliseconds length;
+  template <class F>
+  void each_view(F&&) {}
+};
+
+// The stream is busy for longer than is waited for an event that there is no memory for.
+TEST(ClaimsOutOfMemory, MarkNothingOfACopyThatTheHostWaitsFor) {
+  if (device_under_test() == kDLCPU) return;
+  const Row<Pause> row = [](const Pause& pause, NativeStream) { std::this_thread::sleep_for(pause.length); };
+  const Pause pause{std::chrono::milliseconds(20)};
+  const int64_t shape[1] = {16};
+  KinaTensor from = KINA_TENSOR_INIT, to = KINA_TENSOR_INIT;
+  ASSERT_EQ(runtime_alloc(&from, shape, 1, KINA_DTYPE_F32, kDLExtDev, 0, nullptr), KINA_SUCCESS);
+  ASSERT_EQ(runtime_alloc(&to, shape, 1, KINA_DTYPE_F32, kDLCPU, 0, nullptr), KINA_SUCCESS);
+  const float zero = 0;
+  ASSERT_EQ(runtime_fill(&from, &zero, sizeof zero), KINA_SUCCESS);
+  const int looks = most_looks.exchange(10);
+
+  walk_out_of_memory(to, [&] {
+    const int64_t left = std::exchange(tests::heap_left, -1);
+    launch("pause", known_device(kDLExtDev, 0)->main(), row, std::span(&pause, 1), {});
+    tests::heap_left = left;
+    return runtime_copy_to_host(&to, &from);
+  });
+
+  EXPECT_EQ(mark_on(to), KINA_SUCCESS);
+  most_looks = looks;
+  for (KinaTensor* tensor : {&from, &to}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
 }
 
 TEST(ClaimsOutOfMemory, LoseNoCheckOfADevice) {

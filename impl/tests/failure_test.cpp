@@ -64,20 +64,34 @@ TEST(FailureMap, KeepsTheRoomOfAMarkFromThoseWhoClear) {
   FailureMap map;
   const Ref<Claim> before = new_claim(), after = new_claim();
   map.mark(Runs(0, 64), before);
-  map.make_room_to_mark(Runs(70, 80));
+  const size_t room = map.promise_room(Runs(70, 80));
   tests::heap_left = 0;
   for (uint64_t byte = 2; byte < 60; byte += 4) map.clear_what_can_be(Runs(byte, byte + 1));
-  bool is_marked = true;
-  try {
-    map.mark(Runs(70, 80), after);
-  } catch (const std::bad_alloc&) {
-    is_marked = false;
-  }
+  map.mark(Runs(70, 80), after, room);
   tests::heap_left = -1;
 
-  EXPECT_TRUE(is_marked);
   EXPECT_EQ(failure_at(map, 75), after->root->id);
   EXPECT_EQ(failure_at(map, 1), before->root->id);
+}
+
+// Nobody's mark takes place in another one's room, and who gives a room back gives no other one.
+TEST(FailureMap, KeepsARoomForEachWhoWasPromisedOne) {
+  FailureMap map;
+  const Ref<Claim> before = new_claim();
+  map.mark(Runs(0, 64), before);
+  std::vector<std::pair<Ref<Claim>, size_t>> promised;
+  for (uint64_t i = 0; i < 8; ++i) promised.emplace_back(new_claim(), map.promise_room(Runs(8 * i, 8 * i + 1)));
+  const size_t unused = map.promise_room(Runs(0, 1));
+  tests::heap_left = 0;
+  map.take_back(unused);
+  for (uint64_t byte = 4; byte < 64; byte += 8) map.clear_what_can_be(Runs(byte, byte + 1));
+  for (uint64_t i = 0; i < 8; ++i) map.mark(Runs(8 * i, 8 * i + 1), promised[i].first, promised[i].second);
+  tests::heap_left = -1;
+
+  for (int64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(failure_at(map, 8 * i), promised[static_cast<size_t>(i)].first->root->id);
+    EXPECT_EQ(failure_at(map, 8 * i + 1), before->root->id);
+  }
 }
 
 TEST(FailureMap, IsTheSameAsOneFailurePerByte) {

@@ -3,6 +3,9 @@
 #include <kina_runtime.h>
 #include <kina_simulated.h>
 
+#include <utility>
+
+#include "impl/core/tensor.h"
 #include "impl/tests/heap.h"
 
 namespace {
@@ -105,6 +108,34 @@ TEST_F(Recorded, WhatAReplayMeetsIsKnownBehindItsGraph) {
     succeed(runtime_failure_clear(&was_failed, &out_));
     driver_->destroy_graph(beside);
   }
+}
+
+// Captures take no turns on a storage: of two threads that record, each has promised itself room before its launch.
+TEST_F(Recorded, EachOfTwoRecordersHasTheRoomThatItWasPromised) {
+  using namespace kina;
+  const TensorRecord& record = *find_tensor(out_.handle);
+  Storage& storage = *record.storage;
+  Stream& stream = *streams().find(value_of(stream_));
+  const auto element = [&](int64_t index) {
+    View view = record.view();
+    view.data += index * static_cast<int64_t>(sizeof(float));
+    view.geometry.extents[0] = 1;
+    return view;
+  };
+  Doubts first("first"), second("second"), seen("seen");
+  first.raise(Check::make("first", stream, kCount));
+  second.raise(Check::make("second", stream, kCount));
+  MarkRoom room = storage.prepare_recorded_write(element(1), first, 1);
+  MarkRoom other_room = storage.prepare_recorded_write(element(3), second, 2);
+
+  kina::tests::heap_left = 0;
+  storage.write_recorded(element(1), first.result(), std::move(room));
+  storage.write_recorded(element(3), second.result(), std::move(other_room));
+  kina::tests::heap_left = -1;
+
+  storage.hand_on_recorded(record.view(), seen);
+  ASSERT_FALSE(seen.is_empty());
+  EXPECT_EQ(seen.result()->entries().size(), 2U);
 }
 
 TEST_F(Recorded, GathersIntoNewTensorsLeaveNothing) {
