@@ -65,7 +65,7 @@ def parser() -> Parser:
         action="append",
         default=[],
         metavar="clause=KINA-MATMUL-*",
-        help="or chapter=, test=; != for all others",
+        help="or chapter=, test=; != leaves out",
     )
     run.add_argument("--resource", metavar="TEXT", help="KINA_RESOURCE of the tests; not that of this process")
     run.add_argument("--seed", type=int, default=0, help="seed of the examples")
@@ -136,29 +136,27 @@ def _chapters(test: dict[str, Any]) -> set[str]:
 
 
 def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str, Any]]:
-    """The tests that match any pattern (`key!=` those that do not match it); all without patterns."""
-    if not patterns:
-        return tests
-    found: dict[str, dict[str, Any]] = {}
+    """The tests that match any pattern, all without one, but those that match a pattern with `key!=`."""
+    chosen, left_out = set[str](), set[str]()
     for pattern in patterns:
         key, _, value = pattern.partition("=")
-        wanted = not key.endswith("!")
-        key = key.removesuffix("!")
-        if key not in SELECTORS or not value:
+        word = key.removesuffix("!")
+        if word not in SELECTORS or not value:
             raise SystemExit(f"--select {pattern}: use {', '.join(f'{s}=' for s in SELECTORS)} with a pattern")
-        matched = 0
-        for test in tests:
-            texts = {
+        matched = {
+            test["id"]
+            for test in tests
+            for text in {
                 "clause": test["clauses"],
                 "chapter": _chapters(test),
                 "test": [test["id"].split("::", 1)[-1]],
-            }[key]
-            if any(fnmatch.fnmatchcase(text, value) for text in texts) is wanted:
-                found[test["id"]] = test
-                matched += 1
+            }[word]
+            if fnmatch.fnmatchcase(text, value)
+        }
         if not matched:
             raise SystemExit(f"--select {pattern}: no test matches it; kina-conformance list names all tests")
-    return list(found.values())
+        (chosen if key == word else left_out).update(matched)
+    return [test for test in tests if test["id"] in (chosen or {test["id"]}) - left_out]
 
 
 def wanted_features(profile: str, library: Library) -> tuple[frozenset[str], list[str]]:

@@ -353,6 +353,17 @@ def test_a_chapter_is_all_tests_that_decide_its_clauses() -> None:
     assert "test_resource_limit.py" in part and "test_resource_pool.py" not in part
 
 
+def test_what_is_left_out_is_left_out_of_all_that_is_chosen() -> None:
+    def listed(*patterns: str) -> list[str]:
+        options = [option for pattern in patterns for option in ("--select", pattern)]
+        return command("list", *options).stdout.splitlines()
+
+    limits, fewer = listed("chapter=resource_limit"), listed("test!=*bound*", "chapter=resource_limit", "test!=*room*")
+
+    assert fewer == [line for line in limits if "bound" not in line and "room" not in line] != limits
+    assert set(fewer) < set(listed("test!=*bound*", "test!=*room*")) < set(listed())
+
+
 def test_the_doctor_looks_at_the_library_before_the_suite() -> None:
     done = command("doctor", "--lib", "libm.so.6")
 
