@@ -83,6 +83,8 @@ def make(layout: Layout, managed: int, release: Callable[[], None]) -> object:
 
 def layout_of(capsule: object) -> Layout:
     """The struct in a fresh capsule; the layout goes by the name alone."""
+    if not is_capsule(capsule):
+        raise TypeError(f"a capsule is needed, not {type(capsule).__name__}")
     name = name_of(capsule)
     if name.encode() in _LAYOUTS:
         return _LAYOUTS[name.encode()]

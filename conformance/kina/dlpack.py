@@ -8,7 +8,7 @@ from . import capsule as capsules
 from .current import current
 from .errors import CopyNeededError, ExchangeError, check, failure
 from .runtime import Runtime
-from .tensor import CPU, Tensor
+from .tensor import CPU, Tensor, parse_device
 
 CUDA = 2
 _IS_COPIED = 2
@@ -28,7 +28,11 @@ def exported(
     layout = capsules.LEGACY if max_version is None or max_version[0] < 1 else capsules.VERSIONED
     flags = runtime.KINA_DLPACK_COPY if copy else 0
     device = tensor.__dlpack_device__()
-    target = device if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    target = device if dl_device is None else parse_device(dl_device)
+    if layout is capsules.LEGACY and any(stride < 0 for stride in tensor.strides):
+        raise ExchangeError(
+            "UNSUPPORTED", "readers of the legacy struct may die of negative strides, as PyTorch does; use copy()"
+        )
     moved = target != device
     if moved and copy is False:
         raise CopyNeededError(
@@ -80,24 +84,23 @@ def stream_number(device_type: int, native: int) -> int | None:
 def from_dlpack(
     source: Any,
     *,
-    device: tuple[int, int] | None = None,
+    device: str | tuple[int, int] | None = None,
     copy: bool | None = None,
     runtime: Runtime | None = None,
 ) -> Tensor:
-    """A tensor on the bytes of another library's array, or of a fresh capsule."""
+    """A tensor on the bytes of another library's array or a fresh capsule; the producer meets the demands or refuses."""
     runtime = runtime or current()
     if capsules.is_capsule(source):
-        if copy:
-            raise CopyNeededError("UNSUPPORTED", "a capsule cannot be asked for a copy; ask its producer")
+        if copy or device is not None:
+            raise CopyNeededError("UNSUPPORTED", "a capsule cannot be asked for a copy or a device; ask its producer")
         return _imported(runtime, source, runtime.ffi.NULL)
     if not (hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__")):
         raise AttributeError(f"{type(source).__name__} exchanges nothing through DLPack: it has no __dlpack__")
-    where = source.__dlpack_device__()
-    target = where if device is None else device
-    handle, number = _own_stream(runtime, (int(target[0]), int(target[1])))
-    capsule = _asked(source, number, device, copy)
-    tensor = _imported(runtime, capsule, handle)
-    if tensor.__dlpack_device__()[0] != int(target[0]):
+    demanded = None if device is None else parse_device(device)
+    target = demanded or parse_device(source.__dlpack_device__())
+    handle, number = _own_stream(runtime, target)
+    tensor = _imported(runtime, _asked(source, number, demanded, copy), handle)
+    if tensor.__dlpack_device__()[0] != target[0]:
         raise ExchangeError(
             "DEVICE_MISMATCH", f"the producer says device {target}, its capsule says {tensor.__dlpack_device__()}"
         )
@@ -128,9 +131,12 @@ def _asked(source: Any, stream: int | None, device: tuple[int, int] | None, copy
         demands["copy"] = copy
     try:
         return source.__dlpack__(**old, max_version=_HIGHEST, **demands)
-    except TypeError:
+    except TypeError as error:
         if demands:
-            raise
+            asked = " and ".join(demands)
+            raise TypeError(
+                f"{type(source).__name__} may be too old for {asked}, which asarray can do: {error}"
+            ) from error
     return source.__dlpack__(**old)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, SupportsIndex
 
 from . import dtypes
@@ -23,7 +24,7 @@ def parse_device(device: str | tuple[int, int]) -> tuple[int, int]:
         word, _, number = device.partition(":")
         if word in _DEVICE_TYPES and (number == "" or (number.isascii() and number.isdigit())):
             return _DEVICE_TYPES[word], int(number or 0)
-    elif len(device) == 2 and all(isinstance(number, SupportsIndex) for number in device):
+    elif isinstance(device, Sequence) and len(device) == 2 and all(isinstance(n, SupportsIndex) for n in device):
         return int(device[0]), int(device[1])
     words = ", ".join(_DEVICE_TYPES)
     raise ValueError(f"{device!r} is no device; write one of {words}, with :id if it is not 0, or two numbers")
@@ -337,17 +338,32 @@ def asarray(
                 "UNSUPPORTED", f"it is {tensor.dtype} on {tensor.device}, all else would be a copy, and copy is False"
             )
         source = tensor._values()
-    array = numpy.asarray(source, None if wanted is None or wanted.numpy is None else wanted.numpy)
     host = parse_device(device)[0] in _HOST_READABLE
-    if copy is not True and host and (wanted is None or wanted.numpy is not None):
-        try:
+    form = None if wanted is None else wanted.numpy
+    can_share = host and (wanted is None or form is not None)
+    if copy is False:
+        if not can_share:
+            raise CopyNeededError("UNSUPPORTED", f"{wanted or 'it'} on {device} would be a copy, and copy is False")
+        return _on_its_bytes(source, form, runtime)
+    array = numpy.asarray(source, form)
+    if can_share and not copy:
+        with suppress(BufferError):  # such as for another byte order
             return from_dlpack(array, runtime=runtime)
-        except BufferError:
-            if copy is False:
-                raise
     out = empty(array.shape, array.dtype, runtime=runtime)
     if out.size:
         out.numpy()[...] = array
     if wanted is not None and wanted is not out.dtype:
         out = out.cast(wanted)
     return out if host else out.to(device)
+
+
+def _on_its_bytes(source: Any, form: str | None, runtime: Runtime | None) -> Tensor:
+    """Without a copy, or not at all."""
+    import numpy
+
+    from .dlpack import from_dlpack
+
+    try:
+        return from_dlpack(numpy.array(source, form, copy=False), runtime=runtime)
+    except (BufferError, ValueError) as error:
+        raise CopyNeededError("UNSUPPORTED", f"{error}, and copy is False") from error

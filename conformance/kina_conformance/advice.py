@@ -20,7 +20,7 @@ def advice(contract: Contract, library: Library, run: Run, verdict: Verdict) -> 
     if verdict.code == UNTESTABLE:
         return _loading(library)
     if verdict.code == FAILED:
-        return _failures(contract, run)
+        return _failures(contract, run, verdict)
     if verdict.code == UNKNOWN:
         return [
             "what no test came to is listed above; a test that was lost names the call before which its process ended"
@@ -44,7 +44,7 @@ def _loading(library: Library) -> list[str]:
     return [f"it has to be a shared object for {platform.machine()} (cc -shared -fPIC) that finds what it needs", alone]
 
 
-def _failures(contract: Contract, run: Run) -> list[str]:
+def _failures(contract: Contract, run: Run, verdict: Verdict) -> list[str]:
     """Most failures have few causes: the functions at which tests stopped, the most frequent first."""
     stopped = Counter(
         call.group()
@@ -52,7 +52,8 @@ def _failures(contract: Contract, run: Run) -> list[str]:
         if outcome.bad and (call := _CALL.search(outcome.message)) and call.group() in contract.functions
     )
     if not stopped:
-        return ["`kina-conformance explain CLAUSE` prints a clause, the functions that it binds and its tests"]
+        name = next(iter(verdict.failed_must), "CLAUSE")
+        return [f"`kina-conformance explain {name}` prints the clause, the functions that it binds and its tests"]
     first = stopped.most_common(1)[0][0]
     chapter = contract.functions[first].chapter
     shown = ", ".join(f"{name} ({count})" for name, count in stopped.most_common(_SHOWN))
