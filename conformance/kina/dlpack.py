@@ -88,7 +88,7 @@ def from_dlpack(
     copy: bool | None = None,
     runtime: Runtime | None = None,
 ) -> Tensor:
-    """A tensor on the bytes of another library's array or a fresh capsule; the producer meets the demands or refuses."""
+    """A tensor on the bytes of another library's array or a fresh capsule; a producer meets the demands or refuses."""
     runtime = runtime or current()
     if capsules.is_capsule(source):
         if copy or device is not None:
