@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #if defined(__linux__)
 #include <linux/membarrier.h>
@@ -59,8 +60,8 @@ class LeaseRegistry : public ThreadRegistry<LeaseRegistry, LeaseRow> {
   // it all leases of it are seen here, and who ends one sees that objects wait.
   const Leasable* take_unleased() noexcept {
     const std::lock_guard lock(mutex());
-    if (waiting_ == nullptr || (has_unfenced_ && !fence_all_threads())) return nullptr;
-    has_unfenced_ = false;
+    if (waiting_ == nullptr) return nullptr;
+    if (std::exchange(has_unfenced_, false)) fence_all_threads_surely();
     const Leasable** at = &waiting_;
     while (*at != nullptr && is_leased(*at)) at = &(*at)->next_;
     const Leasable* found = *at;

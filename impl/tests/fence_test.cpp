@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <thread>
 #include <vector>
@@ -17,12 +18,19 @@
 namespace {
 
 std::atomic<int> fences{0};
+std::atomic<bool> are_refused{false};
 
 }  // namespace
 
 // In front of the C library's: what it is asked for passes here.
 extern "C" long syscall(long number, ...) noexcept {
-  if (number == SYS_membarrier) ++fences;
+  if (number == SYS_membarrier) {
+    ++fences;
+    if (are_refused) {
+      errno = EPERM;
+      return -1;
+    }
+  }
   va_list given;
   va_start(given, number);
   long values[6];
@@ -108,6 +116,19 @@ TEST_F(Fences, ThePoolOfManyThreadsMakesOneMoreForAll) {
   EXPECT_LE(fences_of_release(pool), 3);
   is_over = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// As behind a filter of system calls that a program puts up once it has started.
+TEST_F(Fences, WhereTheKernelTakesThemAwayResourcesEndAllTheSame) {
+  KinaResource pool = make_pool();
+  use(pool);
+  are_refused = true;
+  EXPECT_EQ(runtime_resource_release(pool), KINA_SUCCESS);
+  are_refused = false;
+  KinaResourceInfo info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(runtime_resource_info(&info, host), KINA_SUCCESS);
+  EXPECT_EQ(info.live_blocks, 0U);
 }
 
 TEST_F(Fences, TheEndOfAThreadThatUsedPoolsMakesNone) {
