@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <map>
 #include <set>
 #include <thread>
@@ -12,7 +13,7 @@
 
 namespace {
 
-constexpr int kRounds = 20;  // a loaded machine may take a time slice for each
+constexpr int kRounds = 40;  // a loaded machine may take a time slice for each
 
 KinaStream check_out() {
   KinaStream stream = nullptr;
@@ -26,6 +27,17 @@ KinaResource make_pool() {
   EXPECT_EQ(runtime_resource_pool(&made, host, nullptr), KINA_SUCCESS);
   EXPECT_EQ(runtime_resource_release(host), KINA_SUCCESS);
   return made;
+}
+
+// As long as a scope or a device uses them their names stay.
+bool is_live(KinaStream stream) {
+  int32_t is_idle = 0;
+  return runtime_stream_query(&is_idle, stream) == KINA_SUCCESS;
+}
+bool is_live(KinaResource resource) {
+  KinaResourceInfo info{};
+  info.struct_size = sizeof info;
+  return runtime_resource_info(&info, resource) == KINA_SUCCESS;
 }
 
 bool is_in(KinaStatus pushed) {
@@ -68,6 +80,7 @@ TEST(Scopes, AStreamIsCheckedInOnlyWhileNoScopeBindsIt) {
           KinaStream current = nullptr;
           EXPECT_EQ(runtime_stream_current(&current, kDLCPU, 0), KINA_SUCCESS);
           EXPECT_EQ(current, stream);
+          EXPECT_TRUE(is_live(stream));
           EXPECT_EQ(runtime_scope_pop(scope), KINA_SUCCESS);
           return true;
         },
@@ -87,6 +100,7 @@ TEST(Scopes, AResourceIsReleasedOnlyWhileNoScopeInstallsIt) {
           EXPECT_EQ(runtime_resource_current(&current, kDLCPU, 0), KINA_SUCCESS);
           EXPECT_EQ(runtime_memory_allocate(&data, current, 100, 0, nullptr), KINA_SUCCESS);
           EXPECT_EQ(runtime_memory_deallocate(current, data, 100, 0, nullptr), KINA_SUCCESS);
+          EXPECT_TRUE(is_live(resource));
           EXPECT_EQ(runtime_scope_pop(scope), KINA_SUCCESS);
           return true;
         },
@@ -110,6 +124,7 @@ TEST(Scopes, AResourceIsReleasedOnlyWhileItIsNoDefault) {
         [&] {
           KinaResource previous = nullptr;
           if (!is_in(runtime_resource_set_default(&previous, kDLCPU, 0, resource))) return false;
+          EXPECT_TRUE(is_live(resource));
           EXPECT_EQ(runtime_resource_set_default(nullptr, kDLCPU, 0, previous), KINA_SUCCESS);
           return true;
         },
@@ -121,7 +136,7 @@ TEST(Scopes, AResourceIsReleasedOnlyWhileItIsNoDefault) {
 
 // One thread goes in to the defaults without a lock once it has come often enough, until others come as well.
 TEST(Scopes, ADefaultThatManyThreadsExchangeIsLostByNone) {
-  constexpr int kThreads = 4, kChanges = 3000;
+  constexpr int kThreads = 4, kChanges = 400'000;
   std::vector<KinaResource> made(kThreads), names(kThreads);
   KinaResource first = nullptr, last = nullptr;
   for (size_t at = 0; at < made.size(); ++at) {
@@ -134,9 +149,11 @@ TEST(Scopes, ADefaultThatManyThreadsExchangeIsLostByNone) {
   ASSERT_EQ(runtime_resource_current(&first, kDLCPU, 0), KINA_SUCCESS);
 
   std::vector<std::map<KinaResource, int>> replaced(kThreads);
+  std::barrier start(kThreads);  // else some are done before others have begun
   std::vector<std::thread> running;
   for (size_t at = 0; at < made.size(); ++at)
     running.emplace_back([&, at] {
+      start.arrive_and_wait();
       for (int change = 0; change < kChanges; ++change) {
         KinaResource previous = nullptr;
         ASSERT_EQ(runtime_resource_set_default(&previous, kDLCPU, 0, made[at]), KINA_SUCCESS);
@@ -166,6 +183,7 @@ TEST(Scopes, AResourceIsReleasedOnlyBetweenManyChangesOfTheDefault) {
       for (int change = 0;; ++change) {
         KinaResource previous = nullptr, current = nullptr;
         if (!is_in(runtime_resource_set_default(&previous, kDLCPU, 0, resource))) break;
+        EXPECT_TRUE(is_live(resource));
         EXPECT_EQ(runtime_resource_current(&current, kDLCPU, 0), KINA_SUCCESS);
         EXPECT_NE(current, previous);
         EXPECT_EQ(runtime_resource_set_default(nullptr, kDLCPU, 0, previous), KINA_SUCCESS);
