@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from operator import index
 from typing import Any, SupportsIndex
 
 from . import dtypes
@@ -222,7 +223,13 @@ class Tensor:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[index] for index in range(len(self)))
+        return (self[at] for at in range(len(self)))
+
+    def __bool__(self) -> bool:
+        """The truth of the value of a tensor of one element."""
+        if self.size != 1:
+            raise ValueError(f"the truth of a tensor of {self.size} elements is ambiguous")
+        return bool(self.item())
 
     # Text.
 
@@ -244,22 +251,42 @@ class Tensor:
         return str(numpy.array2string(self._values(), separator=separator, prefix=prefix))
 
 
+def _integer(value: Any) -> int | None:
+    """None where it is not one; NumPy's are."""
+    try:
+        return index(value)
+    except TypeError:
+        return None
+
+
+def _extents(shape: Any) -> list[int]:
+    """5 means (5,)."""
+    number = _integer(shape)
+    return [index(extent) for extent in shape] if number is None else [number]
+
+
 def _spread(arguments: tuple[int | Sequence[int], ...]) -> list[int]:
     """f(2, 3) and f((2, 3)) mean the same."""
-    if len(arguments) == 1 and not isinstance(arguments[0], int):
-        return [int(value) for value in arguments[0]]
-    return [int(value) for value in arguments]  # type: ignore[arg-type]
+    return _extents(arguments[0] if len(arguments) == 1 else arguments)
+
+
+def _is_index(item: Any) -> bool:
+    return isinstance(item, slice) or (not isinstance(item, bool) and _integer(item) is not None)
 
 
 def _select(key: Any, shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int], int]:
     """Shape, strides and offset of what NumPy's basic indexing selects."""
     keys = list(key) if isinstance(key, tuple) else [key]
-    consuming = sum(item is not None and item is not Ellipsis for item in keys)
+    wholes = [at for at, item in enumerate(keys) if item is Ellipsis]
+    others = [item for item in keys if item is not None and item is not Ellipsis]
+    if len(wholes) > 1 or not all(_is_index(item) for item in others):
+        raise IndexError(f"integers, slices, one Ellipsis and None select a view; {key!r} is something else")
+    consuming = len(others)
     if consuming > len(shape):
         raise IndexError(f"{consuming} indices for a tensor of rank {len(shape)}")
-    if Ellipsis not in [item for item in keys if item is None or item is Ellipsis]:
+    if not wholes:
         keys.append(Ellipsis)
-    whole = keys.index(Ellipsis)
+    whole = wholes[0] if wholes else len(keys) - 1
     keys[whole : whole + 1] = [slice(None)] * (len(shape) - consuming)
     extents: list[int] = []
     steps: list[int] = []
@@ -276,10 +303,10 @@ def _select(key: Any, shape: Sequence[int], strides: Sequence[int]) -> tuple[lis
             steps.append(strides[axis] * step)
             offset += start * strides[axis] if count else 0
         else:
-            index = item.__index__()
-            if not -shape[axis] <= index < shape[axis]:
-                raise IndexError(f"index {index} is out of range for axis {axis} with size {shape[axis]}")
-            offset += (index % shape[axis]) * strides[axis]
+            at = index(item)
+            if not -shape[axis] <= at < shape[axis]:
+                raise IndexError(f"index {at} is out of range for axis {axis} with size {shape[axis]}")
+            offset += (at % shape[axis]) * strides[axis]
         axis += 1
     return extents, steps, 0 if 0 in extents else offset
 
@@ -292,7 +319,7 @@ def empty(
 ) -> Tensor:
     """A tensor with unspecified contents."""
     out = Tensor(runtime or current())
-    extents = [shape] if isinstance(shape, int) else list(shape)
+    extents = _extents(shape)
     device_type, device_id = parse_device(device)
     check(
         out.runtime,

@@ -61,6 +61,29 @@ def test_an_index_out_of_range_is_an_index_error(key: Any) -> None:
         kina.asarray(array())[key]
 
 
+@pytest.mark.parametrize(
+    "key", [True, (0, False), 1.5, "a", [0, 1], np.array([0, 1]), (0, [1]), (Ellipsis, 0, Ellipsis)], ids=repr
+)
+def test_an_index_that_selects_no_view_is_an_index_error_that_says_what_does(key: Any) -> None:
+    with pytest.raises(IndexError, match="integers, slices, one Ellipsis and None"):
+        kina.asarray(array())[key]
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    tensor = kina.asarray(array())
+
+    assert tensor[np.int64(1), np.array(2)].tolist() == array()[1, 2].tolist()
+    assert tensor.reshape(np.int64(24)).shape == (24,)
+    assert kina.empty(np.int64(3)).shape == kina.zeros(np.int32(3)).shape == (3,)
+
+
+def test_the_truth_of_a_tensor_is_that_of_its_one_value() -> None:
+    for value in (0, 1.5, [0.0], [[2.0]]):
+        assert bool(kina.asarray(value)) is bool(np.asarray(value))
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(kina.asarray(array()))
+
+
 def test_views_share_and_copies_do_not() -> None:
     source = array()
     tensor = kina.asarray(source)
