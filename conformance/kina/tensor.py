@@ -196,11 +196,11 @@ class Tensor:
             raise ValueError(f"{len(strides)} strides for {len(shape)} extents")
         return self._call("runtime_view", list(shape), list(strides), len(shape), offset, 0)
 
-    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+    def reshape(self, *shape: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         extents = _spread(shape)
         return self._call("runtime_gpu_reshape", extents, len(extents))
 
-    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
+    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         permutation = _spread(axes) if axes else list(range(self.ndim))[::-1]
         if len(permutation) != self.ndim:  # the runtime reads one entry for each axis
             raise ValueError(f"{len(permutation)} axes for a tensor of rank {self.ndim}")
@@ -265,7 +265,7 @@ def _extents(shape: Any) -> list[int]:
     return [index(extent) for extent in shape] if number is None else [number]
 
 
-def _spread(arguments: tuple[int | Sequence[int], ...]) -> list[int]:
+def _spread(arguments: tuple[SupportsIndex | Sequence[SupportsIndex], ...]) -> list[int]:
     """f(2, 3) and f((2, 3)) mean the same."""
     return _extents(arguments[0] if len(arguments) == 1 else arguments)
 
@@ -312,7 +312,7 @@ def _select(key: Any, shape: Sequence[int], strides: Sequence[int]) -> tuple[lis
 
 
 def empty(
-    shape: int | Sequence[int],
+    shape: SupportsIndex | Sequence[SupportsIndex],
     dtype: Any = "f32",
     device: str | tuple[int, int] = "cpu",
     runtime: Runtime | None = None,
@@ -331,7 +331,7 @@ def empty(
 
 
 def zeros(
-    shape: int | Sequence[int],
+    shape: SupportsIndex | Sequence[SupportsIndex],
     dtype: Any = "f32",
     device: str | tuple[int, int] = "cpu",
     runtime: Runtime | None = None,
