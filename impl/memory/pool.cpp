@@ -166,13 +166,15 @@ PoolResource::Step PoolResource::next_step(uint64_t needed, bool is_last_try) co
 }
 
 // Spans do not merge: where they are small, what grows finds no room in them, and where they are large, much of the
-// last one stays unused. So the first steps are equal, and later ones go by what is held. Sizes are rounded up by a
+// last one stays unused. So the first steps are equal, and later ones go by what is held: a sixteenth, or a third of
+// that where more than a sixteenth is free, in pieces that hold nothing of what is asked for. Sizes are rounded up by a
 // sixteenth at most: blocks that are a little larger than half of those that a span was taken for fit twice.
 uint64_t PoolResource::preferred_bytes(uint64_t needed) const noexcept {
   if (plan_.growth == KINA_GROWTH_GEOMETRIC) {
-    const uint64_t first = reserved_bytes_.get() == 0 ? kFirstSpan : kNextSpan;
-    const uint64_t step =
-        reserved_bytes_.get() < 4 * kNextSpan ? first : std::min(reserved_bytes_.get() / 16, kGibibyte);
+    const uint64_t held = reserved_bytes_.get();
+    const uint64_t first = held == 0 ? kFirstSpan : kNextSpan;
+    const uint64_t share = arena_.free_bytes() > held / 16 ? held / 48 : held / 16;
+    const uint64_t step = held < 4 * kNextSpan ? first : std::min(share, kGibibyte);
     const uint64_t bytes = std::max(needed, step);
     const uint64_t unit = std::max(std::bit_floor(bytes) / 16, uint64_t{1});
     return bytes > ~uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
