@@ -15,10 +15,11 @@ namespace kina::tests {
 
 class FenceModel {
  public:
-  static constexpr int kWords = 12;
+  static constexpr size_t kWords = 12;
 
   struct Store {
-    int word, value;
+    size_t word;
+    int value;
     bool is_release;
   };
   struct Thread {
@@ -34,28 +35,28 @@ class FenceModel {
   // What a program can do. It runs from the start for each step: up to there it is given the answers that it had.
   class At {
    public:
-    int load(int word) {
+    int load(size_t word) {
       return act([=, this]() -> std::optional<int> {
         for (size_t i = me().stores.size(); i-- > 0;)
           if (me().stores[i].word == word) return me().stores[i].value;
         return state_.words[word];
       });
     }
-    void store(int word, int value) { put({word, value, false}); }
-    void release(int word, int value) { put({word, value, true}); }
+    void store(size_t word, int value) { put({word, value, false}); }
+    void release(size_t word, int value) { put({word, value, true}); }
     // Locked instructions: what the thread stored before is seen first.
-    int add(int word, int more) {
+    int add(size_t word, int more) {
       return act([=, this] { return when(me().stores.empty(), state_.words[word], more); });
     }
-    int exchange(int word, int value) {
+    int exchange(size_t word, int value) {
       return act([=, this] { return when(me().stores.empty(), state_.words[word], value - state_.words[word]); });
     }
-    void lock(int word) {
+    void lock(size_t word) {
       act([=, this] { return when(me().stores.empty() && state_.words[word] == 0, state_.words[word], 1); });
     }
-    void unlock(int word) { release(word, 0); }
+    void unlock(size_t word) { release(word, 0); }
     // Waits until the word has that value.
-    void await(int word, int value) {
+    void await(size_t word, int value) {
       act([=, this] { return when(state_.words[word] == value && me().stores.empty(), state_.words[word], 0); });
     }
     // All that threads stored so far is seen: first the caller's, then one thread's after another's.
@@ -64,7 +65,7 @@ class FenceModel {
       for (Thread& thread : state_.threads) settle(thread);
     }
     // What is so from now on; returns what was.
-    int fact(int which, int more) {
+    int fact(size_t which, int more) {
       return act([=, this] { return when(true, state_.facts[which], more); });
     }
 

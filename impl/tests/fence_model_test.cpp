@@ -18,8 +18,8 @@ void fence(At& at, Fence is) {
 // ---- a lock of its owner, and a visitor: OwnersLock. The same are who is inside and who evicts: Residence, the rows
 // of one thread.
 
-enum : int { kHeld, kVisitor, kData };
-enum : int { kInside, kCollisions };
+enum : size_t { kHeld, kVisitor, kData };
+enum : size_t { kInside, kCollisions };
 
 void change_data(At& at) {
   if (at.fact(kInside, 1) != 0) at.fact(kCollisions, 1);
@@ -61,7 +61,7 @@ TEST(FenceModel, AVisitorAndTheOwnerAreNeverInsideAtOnce) {
 
 // ---- a maker, and two others that change what it made: Maker
 
-enum : int { kChanging, kCompany, kMaker, kCount, kMakersMutex };
+enum : size_t { kChanging, kCompany, kMaker, kCount, kMakersMutex };
 
 void change_as_maker(At& at) {
   for (int change = 0; change < 2; ++change) {
@@ -107,9 +107,9 @@ TEST(FenceModel, NoChangeIsLostWhenOthersComeToAMaker) {
 
 // ---- an object that threads look at while its last reference goes: LeaseRegistry
 
-enum : int { kName, kObjectsWait, kWaiting, kUnfenced, kListMutex, kFirstPlace };
-enum : int { kEnded, kLooksAtEnded };
-constexpr int kLookers = 2;
+enum : size_t { kName, kObjectsWait, kWaiting, kUnfenced, kListMutex, kFirstPlace };
+enum : size_t { kEnded, kLooksAtEnded };
+constexpr size_t kLookers = 2;
 
 void end_waiting(At& at, Fence is) {
   at.lock(kListMutex);
@@ -117,7 +117,7 @@ void end_waiting(At& at, Fence is) {
     if (at.load(kUnfenced) != 0) fence(at, is);
     at.store(kUnfenced, 0);
     bool is_leased = false;
-    for (int thread = 0; thread <= kLookers; ++thread) is_leased = is_leased || at.load(kFirstPlace + thread) != 0;
+    for (size_t thread = 0; thread <= kLookers; ++thread) is_leased = is_leased || at.load(kFirstPlace + thread) != 0;
     if (!is_leased) {
       at.store(kWaiting, 0);
       at.store(kObjectsWait, 0);
@@ -127,12 +127,12 @@ void end_waiting(At& at, Fence is) {
   at.unlock(kListMutex);
 }
 
-void end_lease(At& at, int thread, Fence is) {
+void end_lease(At& at, size_t thread, Fence is) {
   at.release(kFirstPlace + thread, 0);
   if (at.load(kObjectsWait) != 0) end_waiting(at, is);
 }
 
-void look(At& at, int thread, Fence is) {
+void look(At& at, size_t thread, Fence is) {
   if (at.load(kName) == 0) return;
   at.store(kFirstPlace + thread, 1);
   if (at.load(kName) != 0 && at.fact(kEnded, 0) != 0) at.fact(kLooksAtEnded, 1);
@@ -156,7 +156,7 @@ bool end_goes_wrong(Fence is) {
   State start;
   start.words[kName] = 1;
   std::vector<FenceModel::Program> programs{[=](At& at) { give_back(at, is); }};
-  for (int thread = 0; thread < kLookers; ++thread) programs.emplace_back([=](At& at) { look(at, thread, is); });
+  for (size_t thread = 0; thread < kLookers; ++thread) programs.emplace_back([=](At& at) { look(at, thread, is); });
   return FenceModel::has_wrong_order(programs, start, [](const State& state, bool is_over) {
     return state.facts[kLooksAtEnded] != 0 || (is_over && state.facts[kEnded] != 1);
   });
@@ -169,7 +169,7 @@ TEST(FenceModel, AnObjectEndsOnceBehindTheLastLookByOneFence) {
 
 // ---- a caller that enters a row, and the thread that is about to sleep: RowDrain
 
-enum : int { kTaken, kEntered, kWakeAt, kSleepMutex, kWoken };
+enum : size_t { kTaken, kEntered, kWakeAt, kSleepMutex, kWoken };
 
 void enter_row(At& at) {
   at.store(kTaken, 1);
@@ -202,8 +202,8 @@ TEST(FenceModel, NoThreadSleepsOverARow) {
 
 // ---- a scope that installs what is about to be released: install_resource, try_release
 
-enum : int { kPlace, kReleasing, kEndsMutex, kEndedName };
-enum : int { kInstalled, kReleased };
+enum : size_t { kPlace, kReleasing, kEndsMutex, kEndedName };
+enum : size_t { kInstalled, kReleased };
 
 void install(At& at) {
   at.store(kPlace, 1);
