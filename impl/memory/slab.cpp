@@ -150,9 +150,10 @@ Block* Slab::take_apart(uint32_t most, uint32_t& count) noexcept {
   return nullptr;
 }
 
+// Who sees that all are free may make another slab of them: behind those who laid them there.
 uint32_t Slab::count_apart() noexcept {
   int sum = 0;
-  for (const Word& word : words()) sum += std::popcount(word.load(std::memory_order_relaxed));
+  for (const Word& word : words()) sum += std::popcount(word.load(std::memory_order_acquire));
   return static_cast<uint32_t>(sum);
 }
 

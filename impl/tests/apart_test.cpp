@@ -272,6 +272,27 @@ TEST(Apart, TheLastFourOfASlabMayBeShort) {
   }
 }
 
+// What another thread did to them last comes before all that is done by who has counted them. ThreadSanitizer looks.
+TEST(Apart, BlocksAreCountedBehindThoseWhoLaidThem) {
+  const SizeClasses sizes(256);
+  constexpr uint32_t kClass = 20;
+  void* const base = reinterpret_cast<void*>(uint64_t{0x7123} << 32);
+  for (int round = 0; round < 20; ++round) {
+    Slab* slab = Slab::make(7, base, kClass, 8, sizes);
+    std::thread other([&] {
+      Block* list = slab->blocks() + 1;
+      list->next->next = nullptr;
+      uint32_t count = 0;
+      slab->lay_apart(list, count);
+    });
+    while (slab->count_apart() != 2) std::this_thread::yield();
+    slab->end();
+    EXPECT_EQ(Slab::make(8, base, kClass, 8, sizes), slab);
+    other.join();
+    slab->end();
+  }
+}
+
 // Its records are used again, for a slab of any pool.
 TEST(Apart, ForgetsASlabThatEnds) {
   const SizeClasses sizes(256);
