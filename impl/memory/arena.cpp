@@ -166,8 +166,12 @@ void Arena::unlink(Piece& piece) noexcept {
 Arena::Piece& Arena::cut(Piece& piece, uint64_t bytes) noexcept {
   Piece& rest = new_piece(piece.address + bytes, piece.bytes - bytes, &piece, piece.higher);
   rest.shelf = piece.shelf;
-  rest.position = piece.position;
-  if (piece.shelf == Stamp::kPoints) piece.points->retain();
+  if (piece.shelf == Stamp::kPoints) {
+    rest.points = piece.points;
+    rest.points->retain();
+  } else {
+    rest.position = piece.position;
+  }
   if (rest.higher != nullptr) rest.higher->lower = &rest;
   piece.higher = &rest;
   piece.bytes = bytes;
