@@ -178,10 +178,10 @@ void wait_for(const Point& point, Site site) {
 }
 
 void wait_surely(const Point& point, Site site) {
-  for (;;) try {
+  for (;; std::this_thread::sleep_for(kBetweenLooks)) try {
       return wait_for(point, site);
     } catch (const std::bad_alloc&) {
-      continue;  // it has looked for long
+      continue;  // it has looked for long, unless the stream cannot be asked
     } catch (const Error& error) {
       if (error.status != KINA_ERROR_OUT_OF_MEMORY) throw;
       if (is_idle_in_time(*point.stream, point.position)) return;
