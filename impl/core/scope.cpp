@@ -113,17 +113,6 @@ void ScopeEntry::give_up() noexcept {
   scope_.kept = nullptr;
 }
 
-// Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.
-Stream* ScopeStack::find_stream(const Device& device) const noexcept {
-  const Scope* entered = nullptr;
-  for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer) {
-    if (scope->device != &device) continue;
-    if (scope->kind == ScopeKind::stream) return scope->bound();
-    if (scope->kind == ScopeKind::device && entered == nullptr) entered = scope;
-  }
-  return entered == nullptr ? nullptr : entered->bound();
-}
-
 Stream& ScopeStack::find_entry_stream(Device& device) const {
   for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer)
     if (scope->kind == ScopeKind::redirect && scope->device == &device) return *scope->bound();

@@ -60,11 +60,6 @@ class ScopeStack : public ThreadEntry {
     return true;
   }
 
-  // Whether calls without a stream use the main stream of their device, and the thread has announced no capture.
-  bool leaves_streams_alone() const noexcept {
-    return !has(set_of(ScopeKind::stream) | set_of(ScopeKind::device) | set_of(ScopeKind::capture));
-  }
-
   // The stream that scopes bind for `device` (rules 1 and 2 of the stream chapter); NULL when none does.
   Stream* bound_stream(const Device& device) const noexcept {
     return has(set_of(ScopeKind::stream) | set_of(ScopeKind::device)) ? find_stream(device) : nullptr;
@@ -149,7 +144,16 @@ class ScopeStack : public ThreadEntry {
     return token;
   }
   void draw_names();
-  Stream* find_stream(const Device& device) const noexcept;
+  // Rule 1: the innermost stream push. Rule 2: what the innermost device scope bound on entry.
+  Stream* find_stream(const Device& device) const noexcept {
+    const Scope* entered = nullptr;
+    for (const Scope* scope = newest_; scope != nullptr; scope = scope->outer) {
+      if (scope->device != &device) continue;
+      if (scope->kind == ScopeKind::stream) return scope->bound();
+      if (scope->kind == ScopeKind::device && entered == nullptr) entered = scope;
+    }
+    return entered == nullptr ? nullptr : entered->bound();
+  }
   Stream& find_entry_stream(Device& device) const;
   // Leaves the newest scope.
   void leave(Scope& scope) noexcept {

@@ -99,12 +99,14 @@ struct CallNames {
   uint64_t resource = 0, stream = 0;
   const std::atomic<uint64_t>* resource_place = nullptr;
   const std::atomic<uint64_t>* stream_place = nullptr;  // NULL: no stream was named
+  const Device* device = nullptr;
+  const Stream* bound = nullptr;  // by a scope, where no stream was named
 
   // Whether they still name the same.
   bool are(uint64_t source, uint64_t ordered, const ThreadBlock& thread) const noexcept {
     if (resource != source || stream != ordered || source == 0) return false;
     if (resource_place->load(std::memory_order_acquire) != source) return false;
-    if (stream_place == nullptr) return thread.scopes.leaves_streams_alone();
+    if (stream_place == nullptr) return thread.scopes.bound_stream(*device) == bound;
     return stream_place->load(std::memory_order_acquire) == ordered;
   }
 };

@@ -97,9 +97,12 @@ void learn_names(Resource& source, uint64_t resource, uint64_t stream, const Str
   const Resource* pool = logging == nullptr ? &source : source.upstream();
   std::unique_lock lock(cache->lock);
   if (!cache->is_open || cache->pool != pool || !is_at_hand_for(*cache, place)) return;
-  if (stream == 0 && !thread->scopes.leaves_streams_alone()) return;
-  CallNames learnt{resource, stream, resources().place_of(resource),
-                   stream == 0 ? nullptr : streams().place_of(stream)};
+  CallNames learnt{resource,
+                   stream,
+                   resources().place_of(resource),
+                   stream == 0 ? nullptr : streams().place_of(stream),
+                   &place.device(),
+                   stream == 0 ? thread->scopes.bound_stream(place.device()) : nullptr};
   if (learnt.resource_place == nullptr || (stream != 0 && learnt.stream_place == nullptr))
     learnt = {};  // another thread ended the name meanwhile
   if (logging == nullptr) {
