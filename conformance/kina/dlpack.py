@@ -29,11 +29,12 @@ def exported(
     flags = runtime.KINA_DLPACK_COPY if copy else 0
     device = tensor.__dlpack_device__()
     target = device if dl_device is None else parse_device(dl_device)
-    if layout is capsules.LEGACY and any(stride < 0 for stride in tensor.strides):
+    moved = target != device
+    is_shared = not moved and not copy
+    if layout is capsules.LEGACY and is_shared and any(stride < 0 for stride in tensor.strides):
         raise ExchangeError(
             "UNSUPPORTED", "readers of the legacy struct may die of negative strides, as PyTorch does; use copy()"
         )
-    moved = target != device
     if moved and copy is False:
         raise CopyNeededError(
             "DEVICE_MISMATCH", f"the tensor is on {device}, {target} would be a copy, and copy is False"

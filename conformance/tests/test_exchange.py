@@ -83,6 +83,7 @@ def test_a_negative_stride_is_not_handed_to_readers_that_die_of_it() -> None:
     with pytest.raises(BufferError, match="negative strides"):
         turned.to_dlpack()
     assert kina.from_dlpack(turned.copy().to_dlpack()).tolist() == array()[::-1].tolist()
+    assert kina.from_dlpack(turned.__dlpack__(copy=True)).tolist() == array()[::-1].tolist()
 
 
 def test_what_is_no_capsule_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
