@@ -10,6 +10,7 @@ NumPy's own.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -50,6 +51,8 @@ VERSIONED = Layout("DLManagedTensorVersioned", "dltensor_versioned", "runtime_to
 LEGACY = Layout("DLManagedTensor", "dltensor", "runtime_to_dlpack_legacy", "runtime_from_dlpack_legacy")
 _LAYOUTS = {layout.name: layout for layout in (VERSIONED, LEGACY)}
 _claims = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that would give it back
+    os.register_at_fork(before=_claims.acquire, after_in_parent=_claims.release, after_in_child=_claims.release)
 
 
 def is_capsule(candidate: object) -> bool:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import numpy as np
 import pytest
 
 import kina
+from kina import capsule as capsules
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +137,24 @@ def test_no_exchange_and_no_refusal_leaves_a_block_behind(exchange: Callable[[],
     gc.collect()
 
     assert _live() == before
+
+
+def test_a_forked_child_exchanges_although_another_thread_took_a_capsule_when_it_was_made() -> None:
+    is_inside = threading.Event()
+
+    def take_long() -> None:
+        with capsules._claims:
+            is_inside.set()
+            time.sleep(0.2)
+
+    other = threading.Thread(target=take_long)
+    other.start()
+    is_inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if kina.from_dlpack(array()).tolist() == array().tolist() else 1)
+    other.join()
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert kina.from_dlpack(array()).tolist() == array().tolist()
