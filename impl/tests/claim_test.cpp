@@ -273,7 +273,7 @@ TEST(ClaimsOutOfMemory, LoseNoCheckOfAReplay) {
   KinaStream stream = nullptr;
   KinaResource resource = nullptr;
   void *native = nullptr, *graph = nullptr;
-  ASSERT_EQ(runtime_stream_checkout(&stream, kDLExtDev, 0), KINA_SUCCESS);
+  ASSERT_EQ(runtime_stream_phase(&stream, kDLExtDev, 0, 3), KINA_SUCCESS);  // it may have uncounted work afterwards
   ASSERT_EQ(runtime_stream_native(&native, stream), KINA_SUCCESS);
   ASSERT_EQ(runtime_resource_current(&resource, kDLExtDev, 0), KINA_SUCCESS);
   auto* driver = static_cast<KinaSimStream*>(native);
@@ -293,7 +293,6 @@ TEST(ClaimsOutOfMemory, LoseNoCheckOfAReplay) {
   EXPECT_EQ(runtime_stream_synchronize(stream), KINA_SUCCESS);
   EXPECT_EQ(driver->destroy_graph(graph), 0);
   for (KinaTensor* tensor : {&values, &index, &out}) EXPECT_EQ(runtime_free(tensor), KINA_SUCCESS);
-  EXPECT_EQ(runtime_stream_checkin(stream), KINA_SUCCESS);
 }
 
 }  // namespace
