@@ -49,6 +49,7 @@ DTYPES = (
 )
 _BY_VALUE = {dtype.value: dtype for dtype in DTYPES}
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
+_LONG_NAMES = {"bfloat16": "bf16", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2"}  # NumPy knows none of them
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype.numpy is not None}
 
 
@@ -58,14 +59,16 @@ def of_value(value: int) -> Dtype:
 
 
 def of(dtype: Any) -> Dtype:
-    """The row that a caller means: a row, its name ("f32"), or anything that NumPy takes for a dtype."""
+    """The row that a caller means: a row, its name ("f32"), PyTorch's, or anything that NumPy takes for a dtype."""
     if isinstance(dtype, Dtype):
         return dtype
-    if isinstance(dtype, str) and dtype in _BY_NAME:
-        return _BY_NAME[dtype]
+    of_torch = type(dtype).__module__ == "torch"
+    word = str(dtype).removeprefix("torch.") if of_torch else dtype
+    if isinstance(word, str) and _LONG_NAMES.get(word, word) in _BY_NAME:
+        return _BY_NAME[_LONG_NAMES.get(word, word)]
     import numpy
 
     try:
-        return _BY_NUMPY[numpy.dtype(dtype).newbyteorder("=").str]
+        return _BY_NUMPY[numpy.dtype(word).newbyteorder("=").str]
     except (TypeError, KeyError):
         raise TypeError(f"{dtype!r} is no dtype of this runtime; there are {', '.join(_BY_NAME)}") from None

@@ -393,4 +393,5 @@ def _on_its_bytes(source: Any, form: str | None, runtime: Runtime | None) -> Ten
     try:
         return from_dlpack(numpy.array(source, form, copy=False), runtime=runtime)
     except (BufferError, ValueError) as error:
-        raise CopyNeededError("UNSUPPORTED", f"{error}, and copy is False") from error
+        reason = str(error).partition("\n")[0].rstrip(".")  # what NumPy adds is about its own parameters
+        raise CopyNeededError("UNSUPPORTED", f"{reason}, and copy is False") from error

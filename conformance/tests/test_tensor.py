@@ -194,6 +194,25 @@ def test_asarray_takes_what_speaks_dlpack_and_not_numpy() -> None:
             kina.asarray(foreign, "f64", copy=False)
 
 
+def test_a_dtype_has_also_the_name_that_pytorch_gives_it() -> None:
+    class Named:
+        """As PyTorch's are, in a module of that name."""
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __repr__(self) -> str:
+            return f"torch.{self.name}"
+
+    Named.__module__ = "torch"
+    names = {"bfloat16": "bf16", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "float32": "f32", "bool": "bool"}
+    for name, own in names.items():
+        for given in (name, Named(name)):
+            assert kina.empty(2, given).dtype.name == own
+    with pytest.raises(TypeError, match=r"torch\.float4 is no dtype"):
+        kina.empty(2, Named("float4"))
+
+
 def test_errors_say_what_was_wrong() -> None:
     with pytest.raises(kina.KinaError, match=r"^INVALID_SHAPE: .*\[KINA-TENSOR-15\]$") as refused:
         kina.zeros((2, -1))
