@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections import Counter
 
 from .contract import Contract
 from .library import Library
-from .runner import Run
+from .runner import Outcome, Run
 from .verdict import FAILED, UNCLAIMABLE, UNKNOWN, UNTESTABLE, Verdict
 
 _CALL = re.compile(r"\bruntime_\w+")
@@ -38,7 +39,11 @@ def _loading(library: Library) -> list[str]:
         ]
     if library.refusal.endswith("is not a file"):
         return ["--lib takes the path of a shared object; a name without a slash is searched as the loader does"]
-    alone = f'to see it alone: python3 -c "import ctypes; ctypes.CDLL({library.path!r}).runtime_abi_version()"'
+    is_file = os.path.isfile(library.path)
+    if not is_file and library.refusal.startswith("no library"):
+        return [f"there is no file {library.path} here, and the loader finds none of that name that it can open"]
+    opened = os.path.abspath(library.path) if is_file else library.path
+    alone = f'to see it alone: python3 -c "import ctypes; ctypes.CDLL({opened!r}).runtime_abi_version()"'
     if not library.refusal.startswith("no library"):
         return [alone]
     return [f"it has to be a shared object for {platform.machine()} (cc -shared -fPIC) that finds what it needs", alone]
@@ -46,18 +51,30 @@ def _loading(library: Library) -> list[str]:
 
 def _failures(contract: Contract, run: Run, verdict: Verdict) -> list[str]:
     """Most failures have few causes: the functions at which tests stopped, the most frequent first."""
-    stopped = Counter(
-        call.group()
+    at = [
+        (call.group(), outcome)
         for outcome in run.outcomes
         if outcome.bad and (call := _CALL.search(outcome.message)) and call.group() in contract.functions
-    )
+    ]
+    stopped = Counter(name for name, _ in at)
     if not stopped:
         name = next(iter(verdict.failed_must), "CLAUSE")
         return [f"`kina-conformance explain {name}` prints the clause, the functions that it binds and its tests"]
-    first = stopped.most_common(1)[0][0]
-    chapter = contract.functions[first].chapter
+    first = _first(stopped)
+    chapters = Counter(chapter for name, outcome in at if name == first for chapter in _chapters(outcome))
+    own = contract.functions[first].chapter
+    judged = f"{own} judges its chapter" if own in chapters else f"{_first(chapters)} judges what failed there"
     shown = ", ".join(f"{name} ({count})" for name, count in stopped.most_common(_SHOWN))
     return [
         f"where most of the failing tests stopped: {shown}",
-        f"`kina-conformance explain {first}` shows what is asked of it, --select chapter={chapter} judges its chapter",
+        f"`kina-conformance explain {first}` shows what is asked of it, --select chapter={judged}",
     ]
+
+
+def _chapters(outcome: Outcome) -> set[str]:
+    """What selects a test by chapter, but its file, which may be of no chapter."""
+    return {clause.split("-")[1].lower() for clause in outcome.clauses}
+
+
+def _first(counted: Counter[str]) -> str:
+    return counted.most_common(1)[0][0]

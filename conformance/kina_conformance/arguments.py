@@ -10,7 +10,7 @@ import numpy as np
 
 from kina.header import Parameter
 
-from .memory import Buffer, Handle, Params, Tensor
+from .memory import Buffer, Handle, Params, Tensor, fields_shown
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -50,7 +50,8 @@ class Argument:
     def __repr__(self) -> str:
         if self.out and not isinstance(self.given, Tensor) and self.given is not None:
             return f"{self.parameter.name}=&out"
-        return f"{self.parameter.name}={self.given!r}"
+        given = fields_shown(self.given) if isinstance(self.given, dict) else repr(self.given)
+        return f"{self.parameter.name}={given}"
 
 
 def converted(rt: Executor, parameter: Parameter, given: Any, poison: int) -> Argument:

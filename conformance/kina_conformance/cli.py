@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the runner forks
 
 import argparse
+import difflib
 import fnmatch
 import platform
 import shlex
@@ -16,6 +17,8 @@ import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from kina.paths import header_path
 
 from . import report as reports
 from .advice import advice
@@ -30,6 +33,16 @@ from .version import VERSION
 from .worker import Settings, collect
 
 COMMANDS = ("run", "skeleton", "list", "explain", "coverage", "doctor")
+EXITS = """\
+exit codes, where several hold the first of 70, 64, 4, 1, 2, 5:
+  0   conformant
+  1   a MUST failed
+  2   unknown: nothing failed, but tests were lost or did not come to a clause
+  4   not testable: the library does not load, or functions are missing
+  5   no claim: nothing failed, but too little was run for one
+  64  the command line is wrong
+  70  the suite is at fault, or the report could not be written
+"""
 SELECTORS = ("clause", "chapter", "test")
 
 
@@ -52,7 +65,8 @@ def parser() -> Parser:
     top = Parser(
         prog="kina-conformance",
         description="Judges a shared library against the Kina runtime ABI. `--lib LIB` alone runs everything.",
-        epilog="exit: 0 conformant, 1 a MUST failed, 2 unknown, 4 not testable, 5 no claim, 64 usage, 70 suite",
+        epilog=EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"kina-conformance {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="{" + ",".join(COMMANDS) + "}", parser_class=Parser)
@@ -154,9 +168,17 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
             if fnmatch.fnmatchcase(text, value)
         }
         if not matched:
-            raise SystemExit(f"--select {pattern}: no test matches it; kina-conformance list names all tests")
+            raise SystemExit(f"--select {pattern}: no test matches it; {_what_there_is(tests, key, word, value)}")
         (chosen if key == word else left_out).update(matched)
     return [test for test in tests if test["id"] in (chosen or {test["id"]}) - left_out]
+
+
+def _what_there_is(tests: list[dict[str, Any]], key: str, word: str, value: str) -> str:
+    if word != "chapter":
+        return "kina-conformance list names all tests"
+    chapters = sorted(set[str]().union(*map(_chapters, tests)))
+    near = difflib.get_close_matches(value, chapters, 1)
+    return f"did you mean {key}={near[0]}?" if near else f"chapters are {', '.join(chapters)}"
 
 
 def wanted_features(profile: str, library: Library) -> tuple[frozenset[str], list[str]]:
@@ -281,8 +303,7 @@ def _explain(options: argparse.Namespace) -> int:
         return _explain_clause(agreed, options.name.upper())
     function = agreed.functions.get(options.name.lower())
     if function is None:
-        print(f"kina-conformance: neither a clause nor a function: {options.name}", file=sys.stderr)
-        return USAGE
+        return _complain(f"neither a clause nor a function: {options.name}; {_meant(agreed, options.name)}")
     prototype = function.prototype
     arguments = ", ".join(f"{p.type} {p.name}".replace("* ", "*") for p in prototype.parameters) or "void"
     print(f"{prototype.result} {prototype.name}({arguments})    chapter {function.chapter}")
@@ -292,6 +313,16 @@ def _explain(options: argparse.Namespace) -> int:
     for clause in (c for c in agreed.clauses.values() if c.id in named):
         print(f"  {clause.id:<20} {clause.text}")
     return 0
+
+
+def _meant(agreed: Contract, name: str) -> str:
+    names = {known.lower(): known for known in [*agreed.clauses, *agreed.functions]}
+    asked = [f"{prefix}{name.lower()}" for prefix in ("", "kina-", "runtime_")]
+    found = next((names[word] for word in asked if word in names), None)
+    found = found or next((names[near] for near in difflib.get_close_matches(name.lower(), names, 1, 0.8)), None)
+    if found is None:
+        return "a clause is named like KINA-MATMUL-4, a function like runtime_gpu_matmul"
+    return f"did you mean {found}?"
 
 
 def _explain_clause(agreed: Contract, name: str) -> int:
@@ -337,6 +368,7 @@ def _doctor(options: argparse.Namespace) -> int:
     tagged = sum(f.tags is not None for f in agreed.functions.values())
     print(f"suite      {VERSION}, spec {spec_hash(agreed)}, Python {platform.python_version()} on {platform.machine()}")
     print(f"contract   {len(agreed.functions)} functions ({tagged} with tags), {len(agreed.clauses)} clauses")
+    print(f"header     {header_path()}")
     if options.lib:
         library = examine(options.lib)
         print(f"library    {library.path}: {library.refusal or f'{library.version}, ABI {library.abi_version}'}")

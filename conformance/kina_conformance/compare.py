@@ -26,6 +26,10 @@ class Accuracy:
     def exact(self) -> bool:
         return self.ulp is None and self.absolute is None and self.bound is None
 
+    def __str__(self) -> str:
+        ulp = None if self.ulp is None else f"{self.ulp:g} ulp"
+        return " or ".join(words for words in (self.bound, ulp, self.absolute) if words) or "none"
+
 
 @cache
 def operation(enumerator_or_function: str) -> dict[str, Any]:
@@ -114,7 +118,10 @@ def within(raw: Array, reference: Array, dtype: str, allowed: Accuracy, names: d
             edge = np.abs(ref) + limit
             overflow = finite & np.isinf(got) & (np.sign(got) == np.sign(ref)) & np.isinf(rounded(edge, dtype))
             good |= overflow | (np.isinf(want) & np.isfinite(ref) & (np.abs(got - ref) <= limit))
-    _refuse(~good, lambda i: f"element {list(i)} is {_shown(raw[i], dtype)}, exact value {ref[i]!r}, allowed {allowed}")
+    _refuse(
+        ~good,
+        lambda i: f"element {list(i)} is {_shown(raw[i], dtype)}, exact value {ref[i]!s}, allowed error {allowed}",
+    )
 
 
 def _broad(value: Any) -> Any:

@@ -40,6 +40,10 @@ class Journal:
         """The next call with its arguments, as a person reads it."""
         self._write(_TEXT_AT, _TEXT_BYTES, call)
 
+    def last_text(self) -> str:
+        """The last call that `text` was given; empty where the test has made none."""
+        return self._read(_TEXT_AT)
+
     def _write(self, at: int, room: int, text: str) -> None:
         data = text.encode()[: room - 2]
         self.page[at : at + len(data) + 2] = len(data).to_bytes(2, "little") + data

@@ -12,7 +12,8 @@ _HEAD = """/* A library that exports every function of the Kina runtime ABI and 
      kina-conformance --lib ./libmine.so --tier quick --select chapter=version
      kina-conformance explain runtime_alloc
 
-   The header is the manual; `explain` shows the clauses. What stays unfinished answers UNSUPPORTED. */
+   The header is the manual, `kina-conformance doctor` says where it lies; `explain` shows the clauses. What stays
+   unfinished answers UNSUPPORTED. */
 #include <kina_runtime.h>
 """
 _ANSWERS = {

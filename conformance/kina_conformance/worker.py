@@ -150,7 +150,7 @@ class Reporter:
         notes = getattr(error, "__notes__", [])
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
         self.failure = {
-            "message": f"{kind}{error}" if str(error) else f"{kind}{_source_line(error)}",
+            "message": _with_call(f"{kind}{str(error) or _source_line(error)}", plugin.session().journal.last_text()),
             "clause": error.clause if isinstance(error, Violation) else None,
             "example": "\n".join(notes),
             "where": _where(error),
@@ -191,6 +191,14 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
 def _where(error: BaseException) -> str:
     frames = _frames(error)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
+def _with_call(message: str, call: str) -> str:
+    """A message that names no function says which call came last; pytest's advice on its own options goes."""
+    first, *rest = message.splitlines() or [""]
+    if call and "runtime_" not in message:
+        first += f"; the last call was {call}"
+    return "\n".join([first, *(line for line in rest if line.strip() != "Use -v to get more diff")])
 
 
 def _source_line(error: BaseException) -> str:

@@ -15,7 +15,9 @@ from xml.etree import ElementTree
 import pytest
 
 from kina_conformance import cli, runner
+from kina_conformance.advice import advice
 from kina_conformance.configuration import complaint
+from kina_conformance.contract import contract
 from runtimes import build
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,7 +75,7 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Path:
     """The folder of the runtimes that are right but for one function, which does what no library may."""
     folder = tmp_path_factory.mktemp("hostile")
-    for name in ("crash", "hang", "exit", "print", "fork", "unwritten", "overflow"):
+    for name in ("crash", "hang", "exit", "print", "fork", "unwritten", "overflow", "sum_for_mean"):
         build.build(folder, name, str(library))
     return folder
 
@@ -119,6 +121,40 @@ def test_bytes_that_are_not_written_or_lie_beside_are_seen(
 
     assert judged.code == 1, judged.text
     assert any(words in message for message in judged.messages("failed")), judged.messages("failed")
+
+
+def test_a_wrong_value_is_told_in_words_and_with_the_last_call(hostile: Path, tmp_path: Path) -> None:
+    judged = judge(
+        *(tmp_path, hostile / "libsum_for_mean.so", "--select", "clause=KINA-REDUCTION-10"),
+        *("--select", "clause=KINA-REDUCTION-11"),
+    )
+
+    told = judged.messages("failed")
+    assert len(told) > 1 and all("; the last call was runtime_gpu_reduce(out=" in message for message in told), told
+    assert not [word for word in ("np.", "None, ", "Accuracy(", "Use -v") if any(word in line for line in told)], told
+    assert any("allowed error (33 + log2(n)) * 2**-24 * sum_abs / n + 0.5 * ulp; " in message for message in told), told
+    assert f"where most of the failing tests stopped: runtime_gpu_reduce ({len(told)})" in judged.text
+
+
+def test_a_callback_is_shown_as_one_and_not_by_its_address(tmp_path: Path) -> None:
+    judged = judge(
+        tmp_path, compiled(tmp_path, command("skeleton").stdout), "--select", "test=*resource_custom-vtable*"
+    )
+
+    told = "\n".join(judged.messages("failed"))
+    assert "vtable={allocate=a callback, deallocate=a callback}" in told and "<cdata" not in told, told
+
+
+def test_a_function_that_only_another_chapter_tests_is_judged_by_that_one() -> None:
+    def advised(*clauses: str) -> str:
+        failure = "runtime_overlap(out=&out) answered INVALID_ARGUMENT, expected INVALID_HANDLE"
+        outcome = runner.Outcome("test_cells.py::test", "cells", list(clauses), "failed", failure)
+        run: Any = SimpleNamespace(outcomes=[outcome])
+        verdict: Any = SimpleNamespace(code=1, failed_must=list(clauses))
+        return advice(contract(), SimpleNamespace(), run, verdict)[-1]  # type: ignore[arg-type]
+
+    assert advised("KINA-TENSOR-4").endswith("--select chapter=tensor judges what failed there")
+    assert advised("KINA-TENSOR-4", "KINA-STORAGE-1").endswith("--select chapter=storage judges its chapter")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +230,18 @@ def test_a_file_that_is_no_library_is_not_testable(tmp_path: Path, content: byte
     words = "is not a file" if content is None else "no library that can be loaded"
     assert judged.code == 4 and judged.verdict.startswith("NOT TESTABLE:")
     assert words in judged.verdict and "ctypes" not in judged.verdict
+
+
+def test_a_name_without_a_slash_is_shown_alone_as_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.so").write_bytes(b"no library")
+
+    assert cli.main(["--lib", "here.so"]) == 4 and f"CDLL('{tmp_path}/here.so')" in capsys.readouterr().out
+    assert cli.main(["--lib", "nowhere.so"]) == 4
+    told = capsys.readouterr().out
+    assert "there is no file nowhere.so here, and the loader finds none of that name" in told and "CDLL" not in told
 
 
 def test_a_clean_selection_is_no_claim(library: Path, tmp_path: Path) -> None:
@@ -315,6 +363,30 @@ def test_a_library_where_the_command_should_be_is_told_what_to_type(arguments: t
     assert done.returncode == 64 and f"type: kina-conformance --lib {typed}\n" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("list", "--select", "chapter=versoin"), "did you mean chapter=version?"),
+        (("list", "--select", "chapter=nothing"), "chapters are absence, cells, device, "),
+        (("list", "--select", "clause=KINA-MATMUL-999"), "kina-conformance list names all tests"),
+        (("explain", "MATMUL-4"), "did you mean KINA-MATMUL-4?"),
+        (("explain", "gpu_matmul"), "did you mean runtime_gpu_matmul?"),
+        (("explain", "nothing"), "a clause is named like KINA-MATMUL-4, a function like runtime_gpu_matmul"),
+    ],
+)
+def test_a_name_that_is_nobodys_is_answered_with_what_there_is(arguments: tuple[str, ...], words: str) -> None:
+    done = command(*arguments)
+
+    assert done.returncode == 64 and words in done.stderr, done.stderr
+
+
+def test_help_has_a_line_for_each_exit_code() -> None:
+    told = command("--help").stdout
+
+    for line in ("  0   conformant", "  1   a MUST failed", "  4   not testable", "  5   no claim", "  70  "):
+        assert f"\n{line}" in told, told
+
+
 def test_a_fault_of_the_suite_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,6 +410,7 @@ def test_a_fault_of_the_suite_is_no_verdict(
         ),
         (("coverage",), "clauses has a test, or a reason"),
         (("doctor",), "88 functions (88 with tags)"),
+        (("doctor",), f"header     {ROOT.parent / 'include'}/kina_runtime.h\n"),
     ],
 )
 def test_the_other_commands_answer(arguments: tuple[str, ...], words: str) -> None:
