@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from .contract import CHAPTERS, Contract
 from .library import Library
 from .runner import Run
-from .verdict import Verdict, spec_hash, summary
+from .verdict import SUCCESS, UNCLAIMABLE, Verdict, spec_hash, summary
 from .version import VERSION
 
 COLOURS = {"fail": "#c62828", "pass": "#2e7d32", "absent": "#b0bec5", "unreached": "#f9a825", "untested": "#eceff1"}
@@ -61,7 +61,7 @@ def write(report: dict[str, Any], folder: Path) -> None:
 
 
 def junit(report: dict[str, Any]) -> bytes:
-    """One testcase per test, one suite per chapter."""
+    """One testcase per test, one suite per chapter; a verdict that no test shows is a case of its own."""
     root = ElementTree.Element("testsuites", name="kina-conformance")
     chapters: dict[str, list[dict[str, Any]]] = {}
     for test in report["tests"]:
@@ -69,8 +69,10 @@ def junit(report: dict[str, Any]) -> bytes:
     for chapter, tests in chapters.items():
         bad = [t for t in tests if t["outcome"] == "failed"]
         errors = [t for t in tests if t["outcome"] in {"crash", "hang", "exit", "lost"}]
+        absent = [t for t in tests if t["outcome"] == "absent"]
+        groups = {"tests": tests, "failures": bad, "errors": errors, "skipped": absent}
         suite = ElementTree.SubElement(
-            root, "testsuite", name=chapter, tests=str(len(tests)), failures=str(len(bad)), errors=str(len(errors))
+            root, "testsuite", {"name": chapter, **{k: str(len(v)) for k, v in groups.items()}}
         )
         for test in tests:
             case = ElementTree.SubElement(
@@ -80,11 +82,16 @@ def junit(report: dict[str, Any]) -> bytes:
                 name=test["test"].split("::", 1)[-1],
                 time=f"{test['seconds']:.3f}",
             )
-            if test["outcome"] in {"passed", "absent"}:
+            if test["outcome"] == "passed":
                 continue
-            kind = "failure" if test["outcome"] == "failed" else "error"
+            kind = {"absent": "skipped", "failed": "failure"}.get(test["outcome"], "error")
             element = ElementTree.SubElement(case, kind, message=_plain(test["message"])[:300])
             element.text = _plain(f"{' '.join(test['clauses'])}\n{test['message']}\n{test['example']}")
+    shown = any(test["outcome"] not in {"passed", "absent"} for test in report["tests"])
+    if report["verdict"]["exit_code"] not in {SUCCESS, UNCLAIMABLE} and not shown:
+        suite = ElementTree.SubElement(root, "testsuite", name="verdict", tests="1", failures="0", errors="1")
+        case = ElementTree.SubElement(suite, "testcase", classname="kina.verdict", name="verdict", time="0.000")
+        ElementTree.SubElement(case, "error", message=_plain(report["verdict"]["line"]))
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root)
 
 

@@ -217,6 +217,8 @@ def test_a_library_of_three_functions_is_told_how_to_get_the_others(tmp_path: Pa
     assert judged.code == 4 and judged.verdict.startswith("NOT TESTABLE: 82 of 88 functions are missing")
     assert "`kina-conformance skeleton > mine.c` writes a source with all of them" in judged.text
     assert judged.report["verdict"]["exit_code"] == 4 and judged.report["library"]["missing"]
+    error = ElementTree.parse(tmp_path / "junit.xml").find("testsuite[@name='verdict']/testcase/error")
+    assert error is not None and error.get("message") == judged.verdict, "who reads no exit code sees it too"
 
 
 @pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", None])
@@ -325,6 +327,8 @@ def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) 
     cases = ElementTree.parse(tmp_path / "junit.xml").getroot().findall("testsuite/testcase")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert len(cases) == len(judged.report["tests"])
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    assert skipped == judged.outcomes().get("absent", 0) > 0, "what was not tried has not passed"
     assert page.split("<body>")[1].lstrip().startswith("<svg"), "the clause matrix is the first thing on the page"
     assert page.count("<rect") >= len(judged.report["clauses"])
     assert "http://" not in page and "https://" not in page, "nothing comes from outside"
