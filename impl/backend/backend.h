@@ -209,7 +209,7 @@ class Backend {
   // The capture that the stream takes part in, which has a number of its own; 0: none.
   virtual uint64_t capture(NativeStream stream);
   // `release` is called with `object` when the graph of the capture that the stream takes part in is gone and has run,
-  // on any thread, with whatever lock of the driver; or before this throws bad_alloc.
+  // on any thread, with whatever lock of the driver; or before this throws.
   virtual void keep_with_graph(NativeStream stream, void* object, void (*release)(void* object) noexcept);
 
   // Runs or enqueues `work` on `stream`. The host runs it before it returns. Memory that is out is found before the

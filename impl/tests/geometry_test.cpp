@@ -65,6 +65,8 @@ TEST(Geometry, SpanOutsideSixtyFourBitsIsRefused) {
   const int64_t extents[] = {3, 3}, strides[] = {INT64_MAX / 2, INT64_MAX / 2};
   Geometry geometry;
   EXPECT_THROW(check_geometry(geometry, extents, strides, 2, 1, {}), Error);
+  const int64_t pair[] = {2}, lowest[] = {INT64_MIN};
+  EXPECT_THROW(check_geometry(geometry, pair, lowest, 1, 1, {}), Error);
 }
 
 TEST(Geometry, CheckedCompactStridesAreThoseOfTheShape) {
