@@ -170,7 +170,10 @@ def selected(tests: list[dict[str, Any]], patterns: list[str]) -> list[dict[str,
         if not matched:
             raise SystemExit(f"--select {pattern}: no test matches it; {_what_there_is(tests, key, word, value)}")
         (chosen if key == word else left_out).update(matched)
-    return [test for test in tests if test["id"] in (chosen or {test["id"]}) - left_out]
+    left = [test for test in tests if test["id"] in (chosen or {test["id"]}) - left_out]
+    if not left:
+        raise SystemExit(f"--select {' '.join(patterns)}: no test is left")
+    return left
 
 
 def _what_there_is(tests: list[dict[str, Any]], key: str, word: str, value: str) -> str:

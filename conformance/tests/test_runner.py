@@ -344,6 +344,7 @@ def test_the_reports_say_the_same_in_three_forms(library: Path, tmp_path: Path) 
         (),
         ("list", "--select", "colour=red"),
         ("list", "--select", "chapter=nothing"),
+        ("list", "--select", "chapter=version", "--select", "chapter!=version"),
         ("explain", "KINA-NOTHING-1"),
         ("frobnicate",),
     ],
