@@ -21,11 +21,22 @@ class Observer(Protocol):
     def returned(self, index: int, result: Any) -> None: ...
 
 
+# What this package makes and casts to. cffi learns a form at its first use, with a lock that a forked child inherits as
+# it was: whoever forks while another thread learns one would never get it.
+_FORMS = [
+    *("KinaTensor *", "KinaErrorInfo", "KinaErrorInfo *", "KinaDlpackParams", "KinaDlpackParams *", "KinaStream *"),
+    *(f"struct {name} {stars}" for name in ("DLManagedTensor", "DLManagedTensorVersioned") for stars in ("*", "**")),
+    *("void *", "void **", "uintptr_t", "KinaTensor[]", "int32_t (*)(KinaTensor *, const KinaTensor *const *)"),
+]
+
+
 @cache
 def interface() -> Any:
     """The types of the header for cffi, declared once in a process."""
     ffi = cffi.FFI()
     ffi.cdef(load().cdef)
+    for form in _FORMS:
+        ffi.typeof(form)
     return ffi
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -159,3 +161,25 @@ def test_a_forked_child_exchanges_although_another_thread_took_a_capsule_when_it
 
     assert os.waitpid(child, 0)[1] == 0
     assert kina.from_dlpack(array()).tolist() == array().tolist()
+
+
+# As a child finds it that was forked while another thread was in there.
+WITHOUT_THE_LOCK_OF_TYPES = """
+import signal, sys
+import numpy as np
+import kina
+
+kina.use(sys.argv[1])
+signal.alarm(10)
+kina.current().ffi._lock.acquire()
+tensor = kina.asarray(np.arange(3.0))
+assert np.from_dlpack(tensor).tolist() == kina.from_dlpack(tensor.to_dlpack()).tolist() == [0.0, 1.0, 2.0]
+try:
+    kina.empty(-1)
+except kina.KinaError as error:
+    assert error.status == "INVALID_SHAPE"
+"""
+
+
+def test_no_call_waits_for_a_lock_that_a_fork_may_have_left_taken(library: Path) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_THE_LOCK_OF_TYPES, str(library)], check=True)
