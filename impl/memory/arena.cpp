@@ -245,7 +245,7 @@ bool Arena::add_places() noexcept {
   if (!larger) return false;
   const std::unique_ptr<Piece*[]> old = std::exchange(live_, std::move(larger));
   const uint64_t old_places = std::exchange(live_places_, places);
-  table_bytes_.add((places - old_places) * sizeof(Piece*));
+  table_bytes_.add((places - old_places) * sizeof(void*));
   live_shift_ = 64 - std::countr_zero(places);
   for (uint64_t place = 0; place < old_places; ++place)
     while (Piece* piece = old[place]) {

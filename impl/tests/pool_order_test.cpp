@@ -161,7 +161,7 @@ TEST_F(SimPool, GivesNothingToAStreamWhoseCaptureNobodyAnnounced) {
   ASSERT_EQ(driver->begin_capture(driver), 0);
 
   void* data = nullptr;
-  for (uint64_t bytes : {1000, 300'000})
+  for (const uint64_t bytes : {uint64_t{1000}, uint64_t{300'000}})
     EXPECT_EQ(runtime_memory_allocate(&data, pool_, bytes, 0, given_away), KINA_ERROR_UNSUPPORTED);
 
   void* graph = nullptr;
